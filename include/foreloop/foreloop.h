@@ -1,0 +1,476 @@
+/*
+ * foreloop: rank a compiler's candidate schedules without compiling or measuring them.
+ *
+ * The library runs a compiler world model (arXiv 2606.09312): a transformer encodes the program's text once into a
+ * latent state z0 (section "Workloads"); every scheduling action moves the latent state by a TransH step (section
+ * "Actions"); boosted trees score the end state together with aggregates of the actions and with the hardware
+ * (section "Scoring"). The stages can be used on their own: tokenizer, transformer, trees, tuning-record reader.
+ *
+ *     foreloop_model_open        once         the weights, immutable, shared by all threads
+ *     foreloop_encoder_create    per thread   scratch of the transformer
+ *     foreloop_workload_encode   per program  program text -> z0 (milliseconds)
+ *     foreloop_actions_create    once         the table of distinct actions
+ *     foreloop_actions_intern    per action   kind + named arguments -> small integer
+ *     foreloop_scorer_create     per thread   scratch of the scoring
+ *     foreloop_score             per batch    sequences of action ids -> scores, higher is faster
+ *
+ * Rules that hold for every function, unless its own comment says otherwise:
+ *
+ *   Errors     Functions that can fail return a foreloop_status and fill `error`, which may be NULL. On failure no
+ *              output argument is touched and nothing is owned by the caller. Handles are written only on success.
+ *   Arguments  A NULL pointer where an object or an array of more than zero elements is needed gives
+ *              FORELOOP_ERROR_ARGUMENT. Closing a NULL handle does nothing.
+ *   Text       Pairs of pointer and byte length; not terminated, may hold any byte. Paths and names that are plain
+ *              `const char *` are terminated.
+ *   Structs    A struct that the caller fills begins with `size`. Its init function zeroes it, sets the size and the
+ *              defaults. Fields that the caller's older header lacks take their defaults.
+ *   Threads    Objects are either immutable (model, transformer, tokenizer, gbdt, workload: shared freely) or belong
+ *              to one thread at a time (encoder, encoding, scorer, records). An action table is shared by scorers
+ *              while nobody interns into it.
+ *   Lifetime   An object that is created from another borrows it: close the borrower first.
+ *   Memory     All memory comes from the allocator of the options, copied at creation; borrowers use the allocator of
+ *              what they borrow. NULL stands for malloc and free. Files are mapped read-only unless the options say
+ *              otherwise; a mapped file must not be truncated or changed while it is open.
+ *   Process    No global state, printing, abort, exit, signals, threads; locale, environment and floating-point mode
+ *              are neither read nor changed (the default rounding mode is assumed). Handles survive fork.
+ *   Numbers    Same input, same bits: whatever the batch, its order, the thread or the memory's alignment.
+ */
+#ifndef FORELOOP_FORELOOP_H
+#define FORELOOP_FORELOOP_H
+
+#include <foreloop/version.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32) && defined(FORELOOP_SHARED)
+#define FORELOOP_API __declspec(dllimport)
+#elif defined(__GNUC__)
+#define FORELOOP_API __attribute__((visibility("default")))
+#else
+#define FORELOOP_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Status, errors, memory -------------------------------------------------------------------------------------- */
+
+typedef enum foreloop_status {
+    FORELOOP_OK = 0,
+    FORELOOP_END = 1,               /* a stream has no further item; not an error */
+    FORELOOP_ERROR_ARGUMENT = 2,    /* the call itself is wrong: NULL, zero, out of range, handle of another model */
+    FORELOOP_ERROR_MEMORY = 3,      /* the allocator returned NULL */
+    FORELOOP_ERROR_IO = 4,          /* a file cannot be opened, read or mapped */
+    FORELOOP_ERROR_FORMAT = 5,      /* malformed data; the error's position says where */
+    FORELOOP_ERROR_UNSUPPORTED = 6, /* well-formed, but something this library does not do; named in the message */
+    FORELOOP_ERROR_MISMATCH = 7,    /* parts that do not fit each other: tensor shapes, feature names, fingerprints */
+    FORELOOP_ERROR_LIMIT = 8,       /* a stated bound is reached: table full, text too long, buffer too small */
+    FORELOOP_ERROR_VALUE = 9        /* a number that is NaN, infinite or out of its range where that is not allowed */
+} foreloop_status;
+
+/* What `foreloop_error.position` counts. */
+typedef enum foreloop_position {
+    FORELOOP_POSITION_NONE = 0,
+    FORELOOP_POSITION_BYTE = 1, /* byte offset from 0 */
+    FORELOOP_POSITION_LINE = 2  /* line number from 1 */
+} foreloop_position;
+
+/* Filled by the library on failure, untouched on success. `message` is one line of UTF-8: what is wrong, where, and
+ * how to mend it. It holds no data of the caller beyond short quoted names. */
+typedef struct foreloop_error {
+    foreloop_status code;
+    foreloop_position position_kind;
+    uint64_t position;
+    char message[496];
+} foreloop_error;
+
+/* `allocate` returns memory of `size` > 0 bytes aligned to `alignment` (a power of two, at most 64), or NULL. `release`
+ * gets a pointer that `allocate` returned, never NULL. Both may be called from every thread that calls the library. */
+typedef struct foreloop_allocator {
+    void *(*allocate)(void *user, size_t size, size_t alignment);
+    void (*release)(void *user, void *pointer);
+    void *user;
+} foreloop_allocator;
+
+/* The version of the linked library, "major.minor.patch". */
+FORELOOP_API const char *foreloop_version(void);
+
+/* The constant's name without its prefix in lower case, such as "error_format"; "unknown" for other values. */
+FORELOOP_API const char *foreloop_status_name(foreloop_status status);
+
+/* Options of every function that opens a file or creates an object on its own. */
+typedef struct foreloop_options {
+    size_t size;
+    const foreloop_allocator *allocator; /* NULL: malloc and free; copied, so it need not outlive the call */
+    int read_into_memory;                /* 1: read files instead of mapping them */
+} foreloop_options;
+FORELOOP_API void foreloop_options_init(foreloop_options *options, size_t size);
+
+/* ---- Tokenizer --------------------------------------------------------------------------------------------------- */
+
+/* Byte-level BPE (GPT-2, RoBERTa, CodeBERT) or WordPiece (BERT). Immutable. */
+typedef struct foreloop_tokenizer foreloop_tokenizer;
+
+/* One tokenised text: results and scratch, reused from text to text. Belongs to one thread. */
+typedef struct foreloop_encoding foreloop_encoding;
+
+/* Opens a Hugging Face tokenizer.json. Errors: IO; FORMAT with the byte offset; UNSUPPORTED, naming the component
+ * (normalizer, pre-tokenizer, model, post-processor) that this library does not know. */
+FORELOOP_API foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokenizer, const char *path,
+                                                     const foreloop_options *options, foreloop_error *error);
+FORELOOP_API foreloop_status foreloop_tokenizer_open_memory(foreloop_tokenizer **tokenizer, const void *data,
+                                                            size_t size, const foreloop_options *options,
+                                                            foreloop_error *error);
+FORELOOP_API void foreloop_tokenizer_close(foreloop_tokenizer *tokenizer);
+
+/* The number of ids: the largest id of vocabulary and added tokens + 1. */
+FORELOOP_API size_t foreloop_tokenizer_vocabulary_size(const foreloop_tokenizer *tokenizer);
+/* The token's text as it stands in the vocabulary ("\xc4\xa0the" for " the"), or NULL for an id without a token. */
+FORELOOP_API const char *foreloop_tokenizer_token(const foreloop_tokenizer *tokenizer, uint32_t id);
+/* Looks a token up by its text as it stands in the vocabulary; returns 1 and writes the id, or 0. */
+FORELOOP_API int foreloop_tokenizer_find(const foreloop_tokenizer *tokenizer, const char *token, uint32_t *id);
+
+FORELOOP_API foreloop_status foreloop_encoding_create(foreloop_encoding **encoding, const foreloop_tokenizer *tokenizer,
+                                                      foreloop_error *error);
+FORELOOP_API void foreloop_encoding_close(foreloop_encoding *encoding);
+
+/* Tokenises one text, with the special tokens of the post-processor when `add_special` is not 0, without truncation or
+ * padding. Ids equal those of Hugging Face tokenizers' Tokenizer.encode. Invalid UTF-8: each maximal invalid prefix of
+ * a sequence becomes one U+FFFD. The former content of `encoding` is lost, on failure too (it is empty then).
+ * Cost: linear in `length` for ordinary text. */
+FORELOOP_API foreloop_status foreloop_tokenize(foreloop_encoding *encoding, const char *text, size_t length,
+                                               int add_special, foreloop_error *error);
+
+/* The result, valid until the encoding's next use. `offsets` holds two numbers for each token: first byte and end byte
+ * in the given text (0, 0 for special tokens that the post-processor added). */
+FORELOOP_API size_t foreloop_encoding_count(const foreloop_encoding *encoding);
+FORELOOP_API const uint32_t *foreloop_encoding_ids(const foreloop_encoding *encoding);
+FORELOOP_API const size_t *foreloop_encoding_offsets(const foreloop_encoding *encoding);
+
+/* ---- Transformer ------------------------------------------------------------------------------------------------- */
+
+/* A RoBERTa or BERT encoder with its tokenizer, window and pooling rule. Immutable. */
+typedef struct foreloop_transformer foreloop_transformer;
+
+/* The scratch of a transformer; grows to the longest window and stays. Belongs to one thread. */
+typedef struct foreloop_encoder foreloop_encoder;
+
+/* Opens a Hugging Face checkpoint as it lies: a directory with config.json, model.safetensors (f32, f16 or bf16) and
+ * tokenizer.json. Pooling is the mean over all tokens, or what the sentence-transformers files beside it ask for
+ * (pooling mode, normalisation, maximum length). */
+FORELOOP_API foreloop_status foreloop_transformer_open(foreloop_transformer **transformer, const char *directory,
+                                                       const foreloop_options *options, foreloop_error *error);
+FORELOOP_API void foreloop_transformer_close(foreloop_transformer *transformer);
+
+/* Length of the pooled vector; length of one token's hidden state; borrowed tokenizer. */
+FORELOOP_API size_t foreloop_transformer_embedding_size(const foreloop_transformer *transformer);
+FORELOOP_API size_t foreloop_transformer_hidden_size(const foreloop_transformer *transformer);
+FORELOOP_API const foreloop_tokenizer *foreloop_transformer_tokenizer(const foreloop_transformer *transformer);
+
+FORELOOP_API foreloop_status foreloop_encoder_create(foreloop_encoder **encoder,
+                                                     const foreloop_transformer *transformer, foreloop_error *error);
+FORELOOP_API void foreloop_encoder_close(foreloop_encoder *encoder);
+
+/* Text to pooled vector: embedding[embedding_size]. Long text is cut into overlapping windows; a window's vector is the
+ * mean of its content tokens' last hidden states, the text's is the mean of its windows' weighted by their content
+ * tokens. A text without content tokens gives the zero vector. Cost: one forward pass a window. */
+FORELOOP_API foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length,
+                                                  float *embedding, foreloop_error *error);
+
+/* Ids to last hidden states: hidden[count][hidden_size], f32, row-major. One forward pass over exactly these ids, all
+ * of them attended to; token types 0, or `types[count]` where not NULL. Errors: LIMIT when count exceeds the positions
+ * of the model; ARGUMENT for count 0 or for an id or type out of range. */
+FORELOOP_API foreloop_status foreloop_encode_ids(foreloop_encoder *encoder, const uint32_t *ids, const uint32_t *types,
+                                                 size_t count, float *hidden, foreloop_error *error);
+
+/* ---- Trees ------------------------------------------------------------------------------------------------------- */
+
+/* An XGBoost model. Immutable. */
+typedef struct foreloop_gbdt foreloop_gbdt;
+
+/* What an XGBoost dump (Booster.dump_model JSON) does not hold. Fields are read for dumps only, except where said. */
+typedef struct foreloop_gbdt_options {
+    size_t size;
+    const foreloop_allocator *allocator;
+    int has_base_score; /* 1: base_score below is given, for every format */
+    float base_score;   /* in margin space, added to every sum; a dump without it: 0.5, as XGBoost's old default */
+    const float *tree_weights; /* DART weights of a dump, one for each tree; NULL: all 1 */
+    size_t tree_weight_count;
+    size_t num_class; /* outputs of a dump; trees take turns; 0 and 1: one output */
+} foreloop_gbdt_options;
+FORELOOP_API void foreloop_gbdt_options_init(foreloop_gbdt_options *options, size_t size);
+
+/* Opens dump_model JSON or save_model JSON, told apart by content. Errors: FORMAT with the byte offset; UNSUPPORTED for
+ * boosters and objectives that this library does not do, by name. */
+FORELOOP_API foreloop_status foreloop_gbdt_open(foreloop_gbdt **gbdt, const char *path,
+                                                const foreloop_gbdt_options *options, foreloop_error *error);
+FORELOOP_API foreloop_status foreloop_gbdt_open_memory(foreloop_gbdt **gbdt, const void *data, size_t size,
+                                                       const foreloop_gbdt_options *options, foreloop_error *error);
+FORELOOP_API void foreloop_gbdt_close(foreloop_gbdt *gbdt);
+
+typedef struct foreloop_gbdt_info {
+    size_t size;          /* set by the caller to sizeof(foreloop_gbdt_info); only that much is written */
+    size_t feature_count; /* columns that a row must have */
+    size_t output_count;  /* numbers per row of foreloop_gbdt_predict */
+    size_t tree_count;
+    size_t max_depth;
+    const char *objective; /* "reg:squarederror" ..., "unknown" for a dump; borrowed */
+    const char *notes;     /* assumptions made and doubts found while loading, "" if none; borrowed */
+} foreloop_gbdt_info;
+FORELOOP_API void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info);
+/* The feature's name, or NULL when the model names none or the index is too large. */
+FORELOOP_API const char *foreloop_gbdt_feature_name(const foreloop_gbdt *gbdt, size_t index);
+
+/* Predicts rows[row_count][stride], f32, the first feature_count of each row; NaN is missing, infinities are numbers.
+ * outputs[row_count][output_count]. `margin` not 0 gives the raw sums, bit-equal to
+ * Booster.predict(output_margin=True); 0 applies the objective's transform. Sums run in tree order in f32 from the base
+ * score. Errors: ARGUMENT when stride < feature_count. Cost: row_count x trees x depth. Allocates nothing. */
+FORELOOP_API foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count,
+                                                   size_t stride, int margin, float *outputs, foreloop_error *error);
+
+/* ---- Actions ----------------------------------------------------------------------------------------------------- */
+
+/* A named argument of an action. A number when `text` is NULL, else a string. docs/ACTIONS.md lists the vocabulary. */
+typedef struct foreloop_argument {
+    const char *name;
+    const char *text;
+    double number;
+} foreloop_argument;
+
+/* One scheduling action: kind and named arguments in any order. Pointers are borrowed for the call. */
+typedef struct foreloop_action {
+    const char *kind;
+    const foreloop_argument *arguments;
+    size_t argument_count;
+} foreloop_action;
+
+/* ---- Tuning records ---------------------------------------------------------------------------------------------- */
+
+/* Reads a log of measured schedules record by record. Belongs to one thread. */
+typedef struct foreloop_records foreloop_records;
+
+typedef struct foreloop_records_options {
+    size_t size;
+    const foreloop_allocator *allocator;
+    int full_trace; /* 1: emit what follows EnterPostproc as it stands; 0: one `postprocess` action, always last */
+} foreloop_records_options;
+FORELOOP_API void foreloop_records_options_init(foreloop_records_options *options, size_t size);
+
+/* One record. Everything in it is borrowed until the next call on the reader. */
+typedef struct foreloop_record {
+    size_t size;                    /* set by the caller to sizeof(foreloop_record); only that much is written */
+    uint64_t line;                  /* line number in the file, from 0 */
+    int64_t workload;               /* index of the workload in the database */
+    const char *target;             /* the target as JSON text, or "" */
+    const foreloop_action *actions; /* canonical actions in order */
+    size_t action_count;
+    const uint32_t *instructions; /* for each action: the number of trace instructions after which it has happened */
+    const double *seconds;        /* measured run times, all finite and > 0; */
+    size_t seconds_count;         /* 0: the measurement failed or is missing */
+    size_t unknown_instructions;  /* instructions of kinds that the reader does not know (they emit nothing) */
+} foreloop_record;
+
+/* Opens a MetaSchedule database_tuning_record.json, plain or gzip. */
+FORELOOP_API foreloop_status foreloop_records_open(foreloop_records **records, const char *path,
+                                                   const foreloop_records_options *options, foreloop_error *error);
+FORELOOP_API foreloop_status foreloop_records_open_memory(foreloop_records **records, const void *data, size_t size,
+                                                          const foreloop_records_options *options,
+                                                          foreloop_error *error);
+FORELOOP_API void foreloop_records_close(foreloop_records *records);
+
+/* Reads the next record. END after the last one. FORMAT for a malformed line, with its number: the reader stays usable
+ * and the next call goes on with the next line. Blank lines are skipped. Cost: linear in the line's length; memory is
+ * constant in the file's. */
+FORELOOP_API foreloop_status foreloop_records_next(foreloop_records *records, foreloop_record *record,
+                                                   foreloop_error *error);
+
+/* Rewrites a program's text by the canonical rule, as the encoder expects it: comments dropped, white space normalised,
+ * renamed keywords restored. Writes `capacity` bytes at the most and the full length to `*needed`; call with capacity 0
+ * to learn it. The result is never longer than twice the input. Idempotent. FORELOOP_ERROR_LIMIT (with `*needed`
+ * written) when capacity > 0 is too small. */
+FORELOOP_API foreloop_status foreloop_canonical_text(const char *text, size_t length, char *buffer, size_t capacity,
+                                                     size_t *needed, foreloop_error *error);
+
+/* ---- Model ------------------------------------------------------------------------------------------------------- */
+
+/* A model bundle: transformer, action vocabulary, transition, feature order, trees. Immutable. */
+typedef struct foreloop_model foreloop_model;
+
+/* Opens a bundle: a directory, or the same packed into one file (weights/FORMAT.md). Everything is checked here, once:
+ * shapes, names, ranges, finite weights, the ranker's features against the manifest's. The message of an error names
+ * the file, the field and what was expected. */
+FORELOOP_API foreloop_status foreloop_model_open(foreloop_model **model, const char *path,
+                                                 const foreloop_options *options, foreloop_error *error);
+/* Opens a packed bundle in memory. `data` is borrowed until the model is closed and need not be aligned. */
+FORELOOP_API foreloop_status foreloop_model_open_memory(foreloop_model **model, const void *data, size_t size,
+                                                        const foreloop_options *options, foreloop_error *error);
+FORELOOP_API void foreloop_model_close(foreloop_model *model);
+
+/* Packs the bundle in `directory` into the file `path`, after opening it as a check. The file appears whole or not at
+ * all. */
+FORELOOP_API foreloop_status foreloop_model_pack(const char *directory, const char *path,
+                                                 const foreloop_options *options, foreloop_error *error);
+
+typedef struct foreloop_model_info {
+    size_t size;          /* set by the caller to sizeof(foreloop_model_info); only that much is written */
+    uint64_t fingerprint; /* of the whole content; equal for a directory and its packed file */
+    size_t latent_size;   /* d, the length of z */
+    size_t kind_count;
+    size_t feature_count; /* features that the ranker reads */
+    size_t tree_count;
+    uint32_t text_rule;   /* version of the canonical text rule */
+    const char *manifest; /* model.json, terminated; borrowed */
+    size_t manifest_length;
+} foreloop_model_info;
+FORELOOP_API void foreloop_model_get_info(const foreloop_model *model, foreloop_model_info *info);
+/* Names by index; NULL past the end. Borrowed. */
+FORELOOP_API const char *foreloop_model_kind_name(const foreloop_model *model, size_t index);
+FORELOOP_API const char *foreloop_model_feature_name(const foreloop_model *model, size_t index);
+/* Parts of the model. Borrowed. */
+FORELOOP_API const foreloop_transformer *foreloop_model_transformer(const foreloop_model *model);
+FORELOOP_API const foreloop_gbdt *foreloop_model_gbdt(const foreloop_model *model);
+
+/* ---- Workloads --------------------------------------------------------------------------------------------------- */
+
+/* A program's latent state z0. Immutable. */
+typedef struct foreloop_workload foreloop_workload;
+
+/* Encodes a program. The text is TensorIR as TVM prints it; it is canonicalised first. `encoder` must be of
+ * foreloop_model_transformer(model). Cost: milliseconds, one forward pass for each window of the text. */
+FORELOOP_API foreloop_status foreloop_workload_encode(foreloop_workload **workload, const foreloop_model *model,
+                                                      foreloop_encoder *encoder, const char *text, size_t length,
+                                                      foreloop_error *error);
+/* Makes a workload from a latent state of latent_size finite numbers that the caller has. */
+FORELOOP_API foreloop_status foreloop_workload_create(foreloop_workload **workload, const foreloop_model *model,
+                                                      const float *latent, foreloop_error *error);
+FORELOOP_API void foreloop_workload_close(foreloop_workload *workload);
+
+/* z0[latent_size], borrowed. */
+FORELOOP_API const float *foreloop_workload_latent(const foreloop_workload *workload);
+
+/* Bytes that foreloop_workload_save writes. */
+FORELOOP_API size_t foreloop_workload_saved_size(const foreloop_workload *workload);
+/* Writes the state, with the model's fingerprint and a checksum, to buffer[capacity]; little-endian on every machine.
+ * LIMIT when capacity is too small. */
+FORELOOP_API foreloop_status foreloop_workload_save(const foreloop_workload *workload, void *buffer, size_t capacity,
+                                                    foreloop_error *error);
+/* Loads a saved state. FORMAT when damaged, MISMATCH when it belongs to another model. */
+FORELOOP_API foreloop_status foreloop_workload_load(foreloop_workload **workload, const foreloop_model *model,
+                                                    const void *data, size_t size, foreloop_error *error);
+
+/* ---- The action table -------------------------------------------------------------------------------------------- */
+
+/* Distinct actions of a search and their embeddings (paper: d_a = D[r] + MLP_r(phi(a))). Interning is exclusive;
+ * scorers may read it from many threads while nobody interns. */
+typedef struct foreloop_actions foreloop_actions;
+
+/* The id of every action whose kind the model does not know: no effect on the state and on features. */
+#define FORELOOP_ACTION_UNKNOWN 0u
+
+/* `capacity`: distinct actions at the most, 0 for 65,536; memory is 4 x latent_size bytes and some for each one that
+ * is interned. */
+FORELOOP_API foreloop_status foreloop_actions_create(foreloop_actions **actions, const foreloop_model *model,
+                                                     size_t capacity, foreloop_error *error);
+FORELOOP_API void foreloop_actions_close(foreloop_actions *actions);
+
+/* Interns list[count] into ids[count]. Equal actions (kind and known arguments; order and unknown arguments do not
+ * matter) have equal ids; ids are stable and count up from 1. An unknown kind gets FORELOOP_ACTION_UNKNOWN; unknown
+ * arguments are dropped; a string outside a vocabulary takes the slot's unknown category: all are counted in the
+ * report. Errors: VALUE for a number that is not finite, or an embedding that overflows; ARGUMENT for a string where
+ * the model wants a number or the reverse, and for an argument given twice; LIMIT when the table is full. After an
+ * error the actions before the failing one are interned, and ids is untouched. Cost: a hash look-up of the arguments; a
+ * new action costs two small matrix-vector products. */
+FORELOOP_API foreloop_status foreloop_actions_intern(foreloop_actions *actions, const foreloop_action *list,
+                                                     size_t count, uint32_t *ids, foreloop_error *error);
+
+typedef struct foreloop_actions_report {
+    size_t size;                /* set by the caller to sizeof(foreloop_actions_report); only that much is written */
+    uint64_t distinct;          /* actions in the table, without FORELOOP_ACTION_UNKNOWN */
+    uint64_t unknown_kinds;     /* interned actions of unknown kind, every occurrence */
+    uint64_t dropped_arguments; /* arguments that the model has no slot for, every occurrence */
+    uint64_t unknown_values;    /* strings and categories outside their vocabulary, every occurrence */
+} foreloop_actions_report;
+FORELOOP_API void foreloop_actions_get_report(const foreloop_actions *actions, foreloop_actions_report *report);
+
+/* ---- Hardware ---------------------------------------------------------------------------------------------------- */
+
+/* The machine that the candidates run on, as far as models read it. 0 means unknown or absent. */
+typedef struct foreloop_hardware {
+    size_t size;
+    double cores;               /* that the program uses */
+    double simd_bits;           /* widest vector register */
+    double l1d_bytes;           /* per core */
+    double l2_bytes;            /* per core */
+    double l3_bytes;            /* shared */
+    double clock_hz;            /* nominal */
+    double sm_count;            /* GPU: streaming multiprocessors */
+    double shared_memory_bytes; /* GPU: per SM */
+    double memory_bandwidth;    /* bytes a second */
+} foreloop_hardware;
+FORELOOP_API void foreloop_hardware_init(foreloop_hardware *hardware, size_t size);
+/* Fills in what this machine tells about itself, 0 elsewhere. */
+FORELOOP_API foreloop_status foreloop_hardware_detect(foreloop_hardware *hardware, foreloop_error *error);
+
+/* ---- Scoring ----------------------------------------------------------------------------------------------------- */
+
+/* Scratch of the scoring, bound to a model, an action table and a machine. Belongs to one thread. No function below
+ * allocates, except foreloop_scorer_create and foreloop_topk_begin. Scores are margins of the ranker, finite,
+ * comparable only between candidates of one workload: higher is faster. */
+typedef struct foreloop_scorer foreloop_scorer;
+
+/* `hardware` is copied; NULL takes foreloop_hardware_detect. */
+FORELOOP_API foreloop_status foreloop_scorer_create(foreloop_scorer **scorer, const foreloop_model *model,
+                                                    const foreloop_actions *actions, const foreloop_hardware *hardware,
+                                                    foreloop_error *error);
+FORELOOP_API void foreloop_scorer_close(foreloop_scorer *scorer);
+
+/* Scores a batch in CSR form: candidate i is ids[offsets[i]] .. ids[offsets[i + 1] - 1], offsets[count + 1] not
+ * falling. scores[count]. Errors: ARGUMENT for an id that the table does not have, falling offsets, or a workload of
+ * another model. Cost: latent_size for each action plus trees x depth for each candidate. */
+FORELOOP_API foreloop_status foreloop_score(foreloop_scorer *scorer, const foreloop_workload *workload,
+                                            const uint32_t *ids, const size_t *offsets, size_t count, float *scores,
+                                            foreloop_error *error);
+
+/* The feature vector of one candidate: features[feature_count] in the order of foreloop_model_feature_name. */
+FORELOOP_API foreloop_status foreloop_features(foreloop_scorer *scorer, const foreloop_workload *workload,
+                                               const uint32_t *ids, size_t id_count, float *features,
+                                               foreloop_error *error);
+
+/* The predicted end state of one candidate: latent[latent_size]. */
+FORELOOP_API foreloop_status foreloop_rollout(foreloop_scorer *scorer, const foreloop_workload *workload,
+                                              const uint32_t *ids, size_t id_count, float *latent,
+                                              foreloop_error *error);
+
+/* The k best of a batch, best first; equal scores in order of index. Writes min(k, count) indices and scores (scores
+ * may be NULL) and that number to *found. Cost: foreloop_score plus count x log k. */
+FORELOOP_API foreloop_status foreloop_rank_top(foreloop_scorer *scorer, const foreloop_workload *workload,
+                                               const uint32_t *ids, const size_t *offsets, size_t count, size_t k,
+                                               uint64_t *indices, float *scores, size_t *found, foreloop_error *error);
+
+/* The k best of a stream: begin, push any number of batches (candidates are numbered on from 0), finish. Pushes of one
+ * stream use one workload. finish writes like foreloop_rank_top and ends the stream. */
+FORELOOP_API foreloop_status foreloop_topk_begin(foreloop_scorer *scorer, size_t k, foreloop_error *error);
+FORELOOP_API foreloop_status foreloop_topk_push(foreloop_scorer *scorer, const foreloop_workload *workload,
+                                                const uint32_t *ids, const size_t *offsets, size_t count,
+                                                foreloop_error *error);
+FORELOOP_API foreloop_status foreloop_topk_finish(foreloop_scorer *scorer, uint64_t *indices, float *scores,
+                                                  size_t *found, foreloop_error *error);
+
+/* Step-wise search (beam, MCTS): a state is foreloop_state_size bytes of the caller's memory, aligned to 16, copied by
+ * memcpy, released by forgetting it. begin makes the state of the empty sequence, step appends one action, score gives
+ * the same bits as foreloop_score of the whole sequence. A state is bound to the scorer's model and hardware, not to
+ * the scorer. Cost: begin and step latent_size + features, score trees x depth. */
+FORELOOP_API size_t foreloop_state_size(const foreloop_scorer *scorer);
+FORELOOP_API foreloop_status foreloop_state_begin(foreloop_scorer *scorer, const foreloop_workload *workload,
+                                                  void *state, foreloop_error *error);
+FORELOOP_API foreloop_status foreloop_state_step(foreloop_scorer *scorer, void *state, uint32_t id,
+                                                 foreloop_error *error);
+FORELOOP_API foreloop_status foreloop_state_score(foreloop_scorer *scorer, const void *state, float *score,
+                                                  foreloop_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

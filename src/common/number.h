@@ -1,0 +1,26 @@
+/* Decimal text to numbers and back, correctly rounded and without locale. */
+#ifndef FORELOOP_COMMON_NUMBER_H
+#define FORELOOP_COMMON_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Parses the whole of text[length] as a JSON-like number: sign (+ too), digits, fraction, exponent (any case), also
+ * NaN, Infinity, inf with sign in any case. Nearest-even rounding straight to the target type (float32 is never
+ * rounded through double); overflow gives infinity. False when the text is not a number. Linear time, any length. */
+bool foreloop_parse_float(const char *text, size_t length, float *value);
+bool foreloop_parse_double(const char *text, size_t length, double *value);
+/* Integers only (also "3.0" and "3e2" when the value is a whole number in range). */
+bool foreloop_parse_int64(const char *text, size_t length, int64_t *value);
+
+/* The shortest decimal text that parses back to the same bits; "nan", "inf", "-inf". Returns its length. */
+enum { FORELOOP_NUMBER_TEXT_SIZE = 40 };
+size_t foreloop_format_float(float value, char buffer[FORELOOP_NUMBER_TEXT_SIZE]);
+size_t foreloop_format_double(double value, char buffer[FORELOOP_NUMBER_TEXT_SIZE]);
+
+/* IEEE half and bfloat16 to float32, exact. */
+float foreloop_half_to_float(uint16_t bits);
+float foreloop_bfloat16_to_float(uint16_t bits);
+
+#endif
