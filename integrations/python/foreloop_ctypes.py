@@ -1,0 +1,388 @@
+"""The C library for Python by ctypes: what train/ and tests/differential call.
+
+    import foreloop_ctypes as fl
+    lib = fl.load()                      # FORELOOP_LIBRARY, or build/src/libforeloop.so of this checkout
+    lib.canonical_text("...")            # methods mirror the C functions, with numpy arrays and exceptions
+
+Only the standard library and numpy are needed.
+"""
+
+import ctypes as c
+import json
+import os
+import pathlib
+
+import numpy as np
+
+OK, END = 0, 1
+
+
+class Error(Exception):
+    """A foreloop_error: code name, message, and position (kind, value)."""
+
+    def __init__(self, code, message, position=(0, 0)):
+        super().__init__(f"{code}: {message}")
+        self.code, self.message, self.position = code, message, position
+
+
+class _Error(c.Structure):
+    _fields_ = [("code", c.c_int), ("position_kind", c.c_int), ("position", c.c_uint64), ("message", c.c_char * 496)]
+
+
+class _Options(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("read_into_memory", c.c_int)]
+
+
+class _GbdtOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("has_base_score", c.c_int),
+                ("base_score", c.c_float), ("tree_weights", c.POINTER(c.c_float)), ("tree_weight_count", c.c_size_t),
+                ("num_class", c.c_size_t)]
+
+
+class _GbdtInfo(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("feature_count", c.c_size_t), ("output_count", c.c_size_t),
+                ("tree_count", c.c_size_t), ("max_depth", c.c_size_t), ("objective", c.c_char_p),
+                ("notes", c.c_char_p)]
+
+
+class _Argument(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("text", c.c_char_p), ("number", c.c_double)]
+
+
+class _Action(c.Structure):
+    _fields_ = [("kind", c.c_char_p), ("arguments", c.POINTER(_Argument)), ("argument_count", c.c_size_t)]
+
+
+class _RecordsOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("full_trace", c.c_int)]
+
+
+class _Record(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("line", c.c_uint64), ("workload", c.c_int64), ("target", c.c_char_p),
+                ("actions", c.POINTER(_Action)), ("action_count", c.c_size_t),
+                ("instructions", c.POINTER(c.c_uint32)), ("seconds", c.POINTER(c.c_double)),
+                ("seconds_count", c.c_size_t), ("unknown_instructions", c.c_size_t)]
+
+
+class _ModelInfo(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("fingerprint", c.c_uint64), ("latent_size", c.c_size_t),
+                ("kind_count", c.c_size_t), ("feature_count", c.c_size_t), ("tree_count", c.c_size_t),
+                ("text_rule", c.c_uint32), ("manifest", c.c_char_p), ("manifest_length", c.c_size_t)]
+
+
+HARDWARE_FIELDS = ["cores", "simd_bits", "l1d_bytes", "l2_bytes", "l3_bytes", "clock_hz", "sm_count",
+                   "shared_memory_bytes", "memory_bandwidth"]
+
+
+class _Hardware(c.Structure):
+    _fields_ = [("size", c.c_size_t)] + [(name, c.c_double) for name in HARDWARE_FIELDS]
+
+
+def _bytes(text):
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+
+
+def _pointer(array, kind):
+    return array.ctypes.data_as(c.POINTER(kind))
+
+
+class Handle:
+    """An open object of the library; close() or the end of a with block releases it."""
+
+    def __init__(self, library, close, pointer, keep=()):
+        self.library, self._close, self.pointer, self._keep = library, close, pointer, keep
+
+    def close(self):
+        if self.pointer:
+            self._close(self.pointer)
+            self.pointer = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Library:
+    """One loaded libforeloop."""
+
+    def __init__(self, path):
+        self.dll = c.CDLL(str(path))
+        for name, result in {
+                "foreloop_version": c.c_char_p, "foreloop_status_name": c.c_char_p,
+                "foreloop_tokenizer_vocabulary_size": c.c_size_t, "foreloop_tokenizer_token": c.c_char_p,
+                "foreloop_encoding_count": c.c_size_t, "foreloop_encoding_ids": c.POINTER(c.c_uint32),
+                "foreloop_encoding_offsets": c.POINTER(c.c_size_t), "foreloop_transformer_embedding_size": c.c_size_t,
+                "foreloop_transformer_hidden_size": c.c_size_t, "foreloop_transformer_tokenizer": c.c_void_p,
+                "foreloop_gbdt_feature_name": c.c_char_p, "foreloop_model_kind_name": c.c_char_p,
+                "foreloop_model_feature_name": c.c_char_p, "foreloop_model_transformer": c.c_void_p,
+                "foreloop_model_gbdt": c.c_void_p, "foreloop_workload_latent": c.POINTER(c.c_float),
+                "foreloop_workload_saved_size": c.c_size_t, "foreloop_state_size": c.c_size_t}.items():
+            if hasattr(self.dll, name):
+                getattr(self.dll, name).restype = result
+
+    def call(self, name, *arguments):
+        """Calls a function that returns a status, adds the error argument, raises Error on failure."""
+        error = _Error()
+        status = getattr(self.dll, name)(*arguments, c.byref(error))
+        if status not in (OK, END):
+            raise Error(self.dll.foreloop_status_name(status).decode(), error.message.decode("utf-8", "replace"),
+                        (error.position_kind, error.position))
+        return status
+
+    def _open(self, kind, name, *arguments, keep=(), close=None):
+        pointer = c.c_void_p()
+        self.call(name, c.byref(pointer), *arguments)
+        return kind(self, getattr(self.dll, close), pointer, keep)
+
+    # -- text and tokenizer
+
+    def canonical_text(self, text):
+        data, needed = _bytes(text), c.c_size_t()
+        self.call("foreloop_canonical_text", data, c.c_size_t(len(data)), None, c.c_size_t(0), c.byref(needed))
+        buffer = c.create_string_buffer(needed.value + 1)
+        self.call("foreloop_canonical_text", data, c.c_size_t(len(data)), buffer, c.c_size_t(needed.value + 1),
+                  c.byref(needed))
+        return buffer.raw[:needed.value].decode("utf-8", "replace")
+
+    def tokenizer(self, path):
+        return self._open(Tokenizer, "foreloop_tokenizer_open", os.fsencode(path), None,
+                          close="foreloop_tokenizer_close")
+
+    # -- parts
+
+    def transformer(self, directory):
+        return self._open(Transformer, "foreloop_transformer_open", os.fsencode(directory), None,
+                          close="foreloop_transformer_close")
+
+    def gbdt(self, source, base_score=None, tree_weights=None, num_class=0):
+        """`source`: a path, or the model's content as bytes."""
+        options = _GbdtOptions(c.sizeof(_GbdtOptions), None, base_score is not None, base_score or 0.0, None, 0,
+                               num_class)
+        if tree_weights is not None:
+            weights = np.ascontiguousarray(tree_weights, np.float32)
+            options.tree_weights, options.tree_weight_count = _pointer(weights, c.c_float), len(weights)
+        if isinstance(source, (bytes, bytearray)):
+            source = bytes(source)
+            return self._open(Gbdt, "foreloop_gbdt_open_memory", source, c.c_size_t(len(source)), c.byref(options),
+                              close="foreloop_gbdt_close")
+        return self._open(Gbdt, "foreloop_gbdt_open", os.fsencode(source), c.byref(options),
+                          close="foreloop_gbdt_close")
+
+    def records(self, path, full_trace=False):
+        """Yields a dict for each record, and an Error object for each line that cannot be used."""
+        options = _RecordsOptions(c.sizeof(_RecordsOptions), None, int(full_trace))
+        handle = self._open(Handle, "foreloop_records_open", os.fsencode(path), c.byref(options),
+                            close="foreloop_records_close")
+        with handle:
+            record = _Record()
+            while True:
+                record.size = c.sizeof(_Record)
+                try:
+                    if self.call("foreloop_records_next", handle.pointer, c.byref(record)) == END:
+                        return
+                except Error as error:
+                    if error.code != "error_format":
+                        raise
+                    yield error
+                    continue
+                actions = []
+                for i in range(record.action_count):
+                    action = record.actions[i]
+                    arguments = {}
+                    for j in range(action.argument_count):
+                        argument = action.arguments[j]
+                        arguments[argument.name.decode()] = (
+                            argument.number if argument.text is None else argument.text.decode("utf-8", "replace"))
+                    actions.append((action.kind.decode(), arguments))
+                yield {"line": record.line, "workload": record.workload, "target": record.target.decode(),
+                       "actions": actions, "instructions": [record.instructions[i] for i in range(len(actions))],
+                       "seconds": [record.seconds[i] for i in range(record.seconds_count)],
+                       "unknown_instructions": record.unknown_instructions}
+
+    # -- the model
+
+    def model(self, source):
+        """`source`: a directory, a packed file, or the packed content as bytes."""
+        if isinstance(source, (bytes, bytearray)):
+            data = c.create_string_buffer(bytes(source), len(source))
+            return self._open(Model, "foreloop_model_open_memory", data, c.c_size_t(len(source)), None, keep=(data,),
+                              close="foreloop_model_close")
+        return self._open(Model, "foreloop_model_open", os.fsencode(source), None, close="foreloop_model_close")
+
+    def pack(self, directory, path):
+        self.call("foreloop_model_pack", os.fsencode(directory), os.fsencode(path), None)
+
+
+class Tokenizer(Handle):
+    def tokenize(self, text, add_special=True):
+        """(ids, byte offsets [n][2]) as lists."""
+        dll = self.library.dll
+        if not hasattr(self, "_encoding"):
+            self._encoding = self.library._open(Handle, "foreloop_encoding_create", self.pointer, keep=(self,),
+                                                close="foreloop_encoding_close")
+        encoding, data = self._encoding.pointer, _bytes(text)
+        self.library.call("foreloop_tokenize", encoding, data, c.c_size_t(len(data)), int(add_special))
+        count = dll.foreloop_encoding_count(encoding)
+        ids, offsets = dll.foreloop_encoding_ids(encoding), dll.foreloop_encoding_offsets(encoding)
+        return [ids[i] for i in range(count)], [(offsets[2 * i], offsets[2 * i + 1]) for i in range(count)]
+
+    def token(self, token_id):
+        token = self.library.dll.foreloop_tokenizer_token(self.pointer, c.c_uint32(token_id))
+        return None if token is None else token.decode("utf-8", "replace")
+
+    def close(self):
+        if hasattr(self, "_encoding"):
+            self._encoding.close()
+        super().close()
+
+
+class Transformer(Handle):
+    def encoder(self):
+        if not hasattr(self, "_encoder"):
+            self._encoder = self.library._open(Handle, "foreloop_encoder_create", self.pointer, keep=(self,),
+                                               close="foreloop_encoder_close")
+        return self._encoder
+
+    def encode(self, text):
+        size = self.library.dll.foreloop_transformer_embedding_size(self.pointer)
+        result, data = np.empty(size, np.float32), _bytes(text)
+        self.library.call("foreloop_encode_text", self.encoder().pointer, data, c.c_size_t(len(data)),
+                          _pointer(result, c.c_float))
+        return result
+
+    def hidden(self, ids, types=None):
+        size = self.library.dll.foreloop_transformer_hidden_size(self.pointer)
+        ids = np.ascontiguousarray(ids, np.uint32)
+        if types is not None:
+            types = np.ascontiguousarray(types, np.uint32)
+        result = np.empty((len(ids), size), np.float32)
+        self.library.call("foreloop_encode_ids", self.encoder().pointer, _pointer(ids, c.c_uint32),
+                          None if types is None else _pointer(types, c.c_uint32), c.c_size_t(len(ids)),
+                          _pointer(result, c.c_float))
+        return result
+
+    def close(self):
+        if hasattr(self, "_encoder"):
+            self._encoder.close()
+        super().close()
+
+
+class Gbdt(Handle):
+    @property
+    def info(self):
+        info = _GbdtInfo(c.sizeof(_GbdtInfo))
+        self.library.dll.foreloop_gbdt_get_info(self.pointer, c.byref(info))
+        return {name: getattr(info, name).decode() if isinstance(getattr(info, name), bytes) else getattr(info, name)
+                for name, _ in _GbdtInfo._fields_[1:]}
+
+    def predict(self, rows, margin=False):
+        rows = np.ascontiguousarray(rows, np.float32)
+        result = np.empty((rows.shape[0], self.info["output_count"]), np.float32)
+        self.library.call("foreloop_gbdt_predict", self.pointer, _pointer(rows, c.c_float), c.c_size_t(rows.shape[0]),
+                          c.c_size_t(rows.shape[1]), int(margin), _pointer(result, c.c_float))
+        return result
+
+
+class Model(Handle):
+    @property
+    def info(self):
+        info = _ModelInfo(c.sizeof(_ModelInfo))
+        self.library.dll.foreloop_model_get_info(self.pointer, c.byref(info))
+        result = {name: getattr(info, name) for name, _ in _ModelInfo._fields_[1:-2]}
+        result["manifest"] = json.loads(info.manifest)
+        return result
+
+    def feature_names(self):
+        get = self.library.dll.foreloop_model_feature_name
+        return [get(self.pointer, c.c_size_t(i)).decode() for i in range(self.info["feature_count"])]
+
+    def workload(self, text=None, latent=None):
+        """Encodes a program, or wraps a latent state."""
+        if latent is not None:
+            latent = np.ascontiguousarray(latent, np.float32)
+            return self.library._open(Workload, "foreloop_workload_create", self.pointer, _pointer(latent, c.c_float),
+                                      keep=(self,), close="foreloop_workload_close")
+        if not hasattr(self, "_encoder"):
+            transformer = c.c_void_p(self.library.dll.foreloop_model_transformer(self.pointer))
+            self._encoder = self.library._open(Handle, "foreloop_encoder_create", transformer, keep=(self,),
+                                               close="foreloop_encoder_close")
+        data = _bytes(text)
+        return self.library._open(Workload, "foreloop_workload_encode", self.pointer, self._encoder.pointer, data,
+                                  c.c_size_t(len(data)), keep=(self,), close="foreloop_workload_close")
+
+    def actions(self, capacity=0):
+        return self.library._open(Actions, "foreloop_actions_create", self.pointer, c.c_size_t(capacity), keep=(self,),
+                                  close="foreloop_actions_close")
+
+    def scorer(self, actions, hardware=None):
+        """`hardware`: dict of foreloop_hardware fields, or None for this machine's."""
+        given = None
+        if hardware is not None:
+            given = _Hardware(c.sizeof(_Hardware), *[float(hardware.get(name, 0)) for name in HARDWARE_FIELDS])
+        scorer = self.library._open(Scorer, "foreloop_scorer_create", self.pointer, actions.pointer,
+                                    None if given is None else c.byref(given), keep=(self, actions),
+                                    close="foreloop_scorer_close")
+        scorer.model = self
+        return scorer
+
+    def close(self):
+        if hasattr(self, "_encoder"):
+            self._encoder.close()
+        super().close()
+
+
+class Workload(Handle):
+    def latent(self, size):
+        return np.ctypeslib.as_array(self.library.dll.foreloop_workload_latent(self.pointer), (size,)).copy()
+
+
+class Actions(Handle):
+    def intern(self, actions):
+        """Actions as (kind, {argument: number or text}); ids as an array."""
+        keep, table = [], (_Action * max(1, len(actions)))()
+        for i, (kind, arguments) in enumerate(actions):
+            array = (_Argument * max(1, len(arguments)))()
+            for j, (name, value) in enumerate(arguments.items()):
+                is_text = isinstance(value, str)
+                array[j] = _Argument(name.encode(), value.encode() if is_text else None, 0 if is_text else value)
+            keep.append(array)
+            table[i] = _Action(kind.encode(), array, len(arguments))
+        ids = np.empty(len(actions), np.uint32)
+        self.library.call("foreloop_actions_intern", self.pointer, table, c.c_size_t(len(actions)),
+                          _pointer(ids, c.c_uint32))
+        return ids
+
+
+class Scorer(Handle):
+    def _csr(self, sequences):
+        offsets = np.zeros(len(sequences) + 1, np.uintp)
+        offsets[1:] = np.cumsum([len(s) for s in sequences])
+        ids = np.concatenate([np.asarray(s, np.uint32) for s in sequences] or [np.empty(0, np.uint32)])
+        return np.ascontiguousarray(ids, np.uint32), offsets
+
+    def score(self, workload, sequences):
+        ids, offsets = self._csr(sequences)
+        scores = np.empty(len(sequences), np.float32)
+        self.library.call("foreloop_score", self.pointer, workload.pointer, _pointer(ids, c.c_uint32),
+                          _pointer(offsets, c.c_size_t), c.c_size_t(len(sequences)), _pointer(scores, c.c_float))
+        return scores
+
+    def _vector(self, function, workload, sequence, size):
+        ids, result = np.ascontiguousarray(sequence, np.uint32), np.empty(size, np.float32)
+        self.library.call(function, self.pointer, workload.pointer, _pointer(ids, c.c_uint32), c.c_size_t(len(ids)),
+                          _pointer(result, c.c_float))
+        return result
+
+    def features(self, workload, sequence):
+        return self._vector("foreloop_features", workload, sequence, self.model.info["feature_count"])
+
+    def rollout(self, workload, sequence):
+        return self._vector("foreloop_rollout", workload, sequence, self.model.info["latent_size"])
+
+
+def load(path=None):
+    """Loads the library from `path`, FORELOOP_LIBRARY, or build/src of this checkout."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    return Library(path or os.environ.get("FORELOOP_LIBRARY") or root / "build" / "src" / "libforeloop.so")
