@@ -197,12 +197,22 @@ typedef struct foreloop_gbdt_options {
     float base_score;   /* in margin space, added to every sum; a dump without it: 0.5, as XGBoost's old default */
     const float *tree_weights; /* DART weights of a dump, one for each tree; NULL: all 1 */
     size_t tree_weight_count;
-    size_t num_class; /* outputs of a dump; trees take turns; 0 and 1: one output */
+    size_t num_class;         /* outputs of a dump; trees take turns; 0 and 1: one output */
+    size_t num_parallel_tree; /* trees that an iteration adds to each output, where the file does not say; 0: 1 */
+    const char *objective;    /* of a dump, for the transform of predictions: "binary:logistic" ...; NULL: none */
+    const char *const *feature_names; /* the columns of a dump by name. NULL: names that are all f0, f1 ... are */
+    size_t feature_name_count;        /* columns by number; other names take columns as they first occur */
+    /* Every format: uses the trees of iterations begin <= i < end only, each iteration being num_parallel_tree trees
+     * for each output. Both 0: all trees, as Booster.predict does, also when the file has a best_iteration. */
+    size_t iteration_begin;
+    size_t iteration_end;
 } foreloop_gbdt_options;
 FORELOOP_API void foreloop_gbdt_options_init(foreloop_gbdt_options *options, size_t size);
 
 /* Opens dump_model JSON or save_model JSON, told apart by content. Errors: FORMAT with the byte offset; UNSUPPORTED for
- * boosters and objectives that this library does not do, by name. */
+ * boosters and objectives that this library does not do, by name; VALUE for a base score, leaf or weight that is not
+ * finite or that the objective does not allow; MISMATCH for options that do not fit the trees; LIMIT beyond 2^30 nodes
+ * or columns. */
 FORELOOP_API foreloop_status foreloop_gbdt_open(foreloop_gbdt **gbdt, const char *path,
                                                 const foreloop_gbdt_options *options, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_gbdt_open_memory(foreloop_gbdt **gbdt, const void *data, size_t size,
@@ -212,20 +222,25 @@ FORELOOP_API void foreloop_gbdt_close(foreloop_gbdt *gbdt);
 typedef struct foreloop_gbdt_info {
     size_t size;          /* set by the caller to sizeof(foreloop_gbdt_info); only that much is written */
     size_t feature_count; /* columns that a row must have */
-    size_t output_count;  /* numbers per row of foreloop_gbdt_predict */
-    size_t tree_count;
+    size_t output_count;  /* numbers per row of foreloop_gbdt_predict with margin */
+    size_t tree_count;    /* in use: within the iterations of the options */
     size_t max_depth;
-    const char *objective; /* "reg:squarederror" ..., "unknown" for a dump; borrowed */
-    const char *notes;     /* assumptions made and doubts found while loading, "" if none; borrowed */
+    const char *objective;   /* "reg:squarederror" ..., "unknown" for a dump; borrowed */
+    const char *notes;       /* assumptions made and doubts found while loading, "" if none; borrowed */
+    size_t prediction_count; /* numbers per row without margin: 1, the class, for multi:softmax, else output_count */
+    size_t iteration_count;  /* in the file */
+    int64_t best_iteration;  /* of early stopping, as the file says; -1: none */
 } foreloop_gbdt_info;
 FORELOOP_API void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info);
 /* The feature's name, or NULL when the model names none or the index is too large. */
 FORELOOP_API const char *foreloop_gbdt_feature_name(const foreloop_gbdt *gbdt, size_t index);
 
 /* Predicts rows[row_count][stride], f32, the first feature_count of each row; NaN is missing, infinities are numbers.
- * outputs[row_count][output_count]. `margin` not 0 gives the raw sums, bit-equal to
- * Booster.predict(output_margin=True); 0 applies the objective's transform. Sums run in tree order in f32 from the base
- * score. Errors: ARGUMENT when stride < feature_count. Cost: row_count x trees x depth. Allocates nothing. */
+ * `margin` not 0 gives outputs[row_count][output_count], the raw sums, bit-equal to
+ * Booster.predict(output_margin=True); 0 gives outputs[row_count][prediction_count] by the objective's transform. Sums
+ * run in tree order in f32 from the base score. A category is a whole number, cut towards zero; negative and unknown
+ * ones are in no set. Errors: ARGUMENT when stride < feature_count. Cost: row_count x trees x depth. Allocates nothing.
+ */
 FORELOOP_API foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count,
                                                    size_t stride, int margin, float *outputs, foreloop_error *error);
 

@@ -1,0 +1,117 @@
+/* The trees in memory: flat arrays that prediction walks without checks, and the builder through which every loader
+ * passes its trees, so that the checks exist once. */
+#ifndef FORELOOP_GBDT_MODEL_H
+#define FORELOOP_GBDT_MODEL_H
+
+#include "common/alloc.h"
+#include "common/json.h"
+#include "gbdt/objective.h"
+#include <foreloop/foreloop.h>
+#include <stdbool.h>
+
+/* A node's feature number and flags in one word. */
+#define FORELOOP_GBDT_DEFAULT_LEFT UINT32_C(0x80000000) /* a missing value goes left */
+#define FORELOOP_GBDT_CATEGORICAL  UINT32_C(0x40000000) /* `set` instead of `threshold` */
+#define FORELOOP_GBDT_FEATURE      UINT32_C(0x3fffffff)
+#define FORELOOP_GBDT_MAX_COUNT    ((size_t)1 << 30) /* of features, nodes, trees and outputs */
+
+/* Children are neighbours, left before right. A leaf is a node that steps to itself (threshold NaN, so that everything
+ * goes right, and `left` one before it): walks may take too many steps. Its value stands in `values`. */
+typedef struct foreloop_gbdt_node {
+    union {
+        float threshold; /* less goes left, else right */
+        uint32_t set;    /* a category in the set goes right, else left */
+    } split;
+    uint32_t left;
+    uint32_t feature;
+} foreloop_gbdt_node;
+
+typedef struct foreloop_gbdt_tree {
+    uint32_t root;
+    uint32_t depth; /* steps from the root to the deepest leaf */
+    uint32_t output;
+    uint32_t categorical; /* 1: some node is */
+} foreloop_gbdt_tree;
+
+struct foreloop_gbdt {
+    foreloop_allocator allocator;
+    const foreloop_gbdt_objective *objective;
+    size_t feature_count;
+    size_t output_count;
+    size_t iteration_count;
+    int64_t best_iteration;
+
+    foreloop_gbdt_node *nodes;
+    float *values; /* by node: a leaf's value */
+    size_t node_count, node_capacity, value_capacity;
+
+    /* Sorted by output, in the file's order within each: the trees of output k are output_trees[k] to
+     * output_trees[k + 1] - 1. While loading: in the file's order. */
+    foreloop_gbdt_tree *trees;
+    size_t tree_count, tree_capacity;
+    size_t *output_trees;
+    float *base_margins; /* by output */
+    size_t max_depth;
+
+    /* Category sets: set s is the ascending categories[sets[s]] to categories[sets[s + 1] - 1]. */
+    uint32_t *categories;
+    size_t category_count, category_capacity;
+    uint32_t *sets;
+    size_t set_count, set_capacity;
+
+    const char **feature_names; /* NULL when the model names none */
+    foreloop_arena texts;
+    foreloop_buffer notes;
+};
+
+/* A node as a file has it; `left` and `right` are places in the tree's list of such nodes. */
+typedef struct foreloop_gbdt_source_node {
+    int64_t left; /* -1: a leaf */
+    int64_t right;
+    float value; /* threshold or leaf */
+    uint32_t feature;
+    bool default_left;
+    bool categorical;
+    bool reached;          /* false; for foreloop_gbdt_add_tree */
+    size_t category_begin; /* in the list of categories that is given with the tree */
+    size_t category_count;
+} foreloop_gbdt_source_node;
+
+/* An empty model over the allocator. */
+foreloop_status foreloop_gbdt_create(foreloop_gbdt **gbdt, const foreloop_allocator *allocator, foreloop_error *error);
+
+/* Adds a tree whose root is nodes[0]. Checks that children are in range and that each node is reached once at the most,
+ * and leaves out those that are not reached; sorts the categories of the sets in place. */
+foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count,
+                                       uint32_t *categories, uint32_t output, foreloop_error *error);
+
+/* Ends loading: checks features and outputs against feature_count and output_count, multiplies the leaves of tree t by
+ * weights[t] unless NULL, drops the trees before `begin` and from `end` on, sorts the rest by output. */
+foreloop_status foreloop_gbdt_finish(foreloop_gbdt *gbdt, const float *weights, size_t weight_count, size_t begin,
+                                     size_t end, foreloop_error *error);
+
+/* Turns the range of iterations of the options into one of trees: iteration i is the trees indptr[i] to
+ * indptr[i + 1] - 1. */
+foreloop_status foreloop_gbdt_select(const foreloop_gbdt_options *options, const size_t *indptr, size_t iteration_count,
+                                     size_t *begin, size_t *end, foreloop_error *error);
+
+/* Adds a sentence to the notes. */
+foreloop_status foreloop_gbdt_note(foreloop_gbdt *gbdt, foreloop_error *error, const char *format, ...)
+    FORELOOP_PRINTF(3, 4);
+
+/* The loaders: fill `gbdt`, fresh from create, from the document in `json`. */
+foreloop_status foreloop_gbdt_load_json(foreloop_gbdt *gbdt, foreloop_json *json, const foreloop_gbdt_options *options);
+foreloop_status foreloop_gbdt_load_dump(foreloop_gbdt *gbdt, foreloop_json *json, const foreloop_gbdt_options *options);
+
+/* For the scorer: foreloop_gbdt_open_memory with the document's name for messages. `options` may be NULL. */
+foreloop_status foreloop_gbdt_open_named(foreloop_gbdt **gbdt, const void *data, size_t size, const char *name,
+                                         const foreloop_gbdt_options *options, foreloop_error *error);
+
+/* For the scorer: the margin of output 0 for one row of feature_count values, the same bits as
+ * foreloop_gbdt_predict. */
+float foreloop_gbdt_margin(const foreloop_gbdt *gbdt, const float *row);
+
+/* For the scorer: used[feature_count] = 1 for each feature that a tree in use reads, 0 for the others. */
+void foreloop_gbdt_used_features(const foreloop_gbdt *gbdt, unsigned char *used);
+
+#endif
