@@ -1,0 +1,181 @@
+/* Opening a bundle in either form, its fingerprint, and packing. */
+#include "model/bundle.h"
+#include "common/alloc.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include <string.h>
+
+const char *const foreloop_bundle_text_names[FORELOOP_BUNDLE_TEXTS] = {"model.json", "config.json", "tokenizer.json",
+                                                                       "ranker.json"};
+static const char *const weight_names[FORELOOP_BUNDLE_WEIGHTS] = {"encoder.safetensors", "transition.safetensors"};
+static const char *const packed_prefixes[FORELOOP_BUNDLE_WEIGHTS] = {"encoder/", "transition/"};
+
+static foreloop_status open_container(foreloop_bundle *bundle, const void *data, size_t size, const char *name,
+                                      foreloop_error *error) {
+    FORELOOP_TRY(foreloop_safetensors_open(&bundle->containers[bundle->container_count], data, size, name,
+                                           &bundle->allocator, error));
+    bundle->container_count++;
+    return FORELOOP_OK;
+}
+
+static foreloop_status open_packed(foreloop_bundle *bundle, const void *data, size_t size, const char *name,
+                                   foreloop_error *error) {
+    FORELOOP_TRY(open_container(bundle, data, size, name, error));
+    for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++) {
+        const foreloop_tensor *tensor =
+            foreloop_safetensors_find(&bundle->containers[0], foreloop_bundle_text_names[i]);
+        if (!tensor || tensor->dtype != FORELOOP_DTYPE_U8)
+            return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                                 "%s: not a packed model: the U8 tensor '%s' is missing; make one with foreloop pack",
+                                 name, foreloop_bundle_text_names[i]);
+        bundle->texts[i] = (foreloop_bytes){tensor->data, tensor->size};
+    }
+    for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++) {
+        bundle->weights[i] = &bundle->containers[0];
+        bundle->prefixes[i] = packed_prefixes[i];
+    }
+    return FORELOOP_OK;
+}
+
+static foreloop_status open_file(foreloop_bundle *bundle, const char *directory, const char *name, bool read,
+                                 foreloop_bytes *content, foreloop_error *error) {
+    char *path = foreloop_path_join(&bundle->allocator, directory, name);
+    if (!path)
+        return foreloop_fail_memory(error, strlen(directory) + strlen(name), 1, "a path");
+    foreloop_file *file = &bundle->files[bundle->file_count];
+    foreloop_status status = foreloop_file_open(file, path, &bundle->allocator, read, error);
+    foreloop_release(&bundle->allocator, path);
+    FORELOOP_TRY(status);
+    bundle->file_count++;
+    *content = (foreloop_bytes){file->data, file->size};
+    return FORELOOP_OK;
+}
+
+static foreloop_status open_directory(foreloop_bundle *bundle, const char *directory, bool read,
+                                      foreloop_error *error) {
+    for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
+        FORELOOP_TRY(open_file(bundle, directory, foreloop_bundle_text_names[i], read, &bundle->texts[i], error));
+    for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++) {
+        foreloop_bytes content;
+        FORELOOP_TRY(open_file(bundle, directory, weight_names[i], read, &content, error));
+        FORELOOP_TRY(open_container(bundle, content.data, content.size, weight_names[i], error));
+        bundle->weights[i] = &bundle->containers[i];
+        bundle->prefixes[i] = "";
+    }
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_bundle_open(foreloop_bundle *bundle, const char *path, const foreloop_allocator *allocator,
+                                     bool read_into_memory, foreloop_error *error) {
+    *bundle = (foreloop_bundle){.allocator = *allocator};
+    foreloop_status status;
+    if (foreloop_path_is_directory(path)) {
+        status = open_directory(bundle, path, read_into_memory, error);
+    } else {
+        status = foreloop_file_open(&bundle->files[0], path, allocator, read_into_memory, error);
+        if (status == FORELOOP_OK) {
+            bundle->file_count = 1;
+            status = open_packed(bundle, bundle->files[0].data, bundle->files[0].size, path, error);
+        }
+    }
+    if (status != FORELOOP_OK)
+        foreloop_bundle_close(bundle);
+    return status;
+}
+
+foreloop_status foreloop_bundle_open_memory(foreloop_bundle *bundle, const void *data, size_t size,
+                                            const foreloop_allocator *allocator, foreloop_error *error) {
+    *bundle = (foreloop_bundle){.allocator = *allocator};
+    foreloop_status status = open_packed(bundle, data, size, "model in memory", error);
+    if (status != FORELOOP_OK)
+        foreloop_bundle_close(bundle);
+    return status;
+}
+
+void foreloop_bundle_close(foreloop_bundle *bundle) {
+    for (size_t i = 0; i < bundle->container_count; i++)
+        foreloop_safetensors_close(&bundle->containers[i]);
+    for (size_t i = 0; i < bundle->file_count; i++)
+        foreloop_file_close(&bundle->files[i]);
+    bundle->container_count = bundle->file_count = 0;
+}
+
+/* The part of a tensor's name behind the prefix, or NULL when it is not of that part. */
+static const char *name_in_part(const foreloop_tensor *tensor, const char *prefix) {
+    size_t length = strlen(prefix);
+    return strncmp(tensor->name, prefix, length) == 0 ? tensor->name + length : NULL;
+}
+
+static uint64_t hash_size(uint64_t state, size_t value) {
+    unsigned char bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)((uint64_t)value >> (8 * i));
+    return foreloop_hash(state, bytes, sizeof bytes);
+}
+
+static uint64_t hash_item(const char *part, const char *name, const void *data, size_t size) {
+    uint64_t state = foreloop_hash(FORELOOP_HASH_START, part, strlen(part));
+    state = foreloop_hash(state, name, strlen(name) + 1);
+    return foreloop_hash_content(hash_size(state, size), data, size);
+}
+
+uint64_t foreloop_bundle_fingerprint(const foreloop_bundle *bundle) {
+    uint64_t sum = 0; /* of the items' hashes: independent of their order */
+    for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
+        sum += hash_item("", foreloop_bundle_text_names[i], bundle->texts[i].data, bundle->texts[i].size);
+    for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++) {
+        for (size_t j = 0; j < bundle->weights[i]->count; j++) {
+            const foreloop_tensor *tensor = &bundle->weights[i]->tensors[j];
+            const char *name = name_in_part(tensor, bundle->prefixes[i]);
+            if (!name)
+                continue;
+            uint64_t state = hash_item(packed_prefixes[i], name, tensor->data, tensor->size);
+            state = hash_size(state, (size_t)tensor->dtype);
+            for (size_t k = 0; k < tensor->rank; k++)
+                state = hash_size(state, tensor->shape[k]);
+            sum += state;
+        }
+    }
+    return sum;
+}
+
+foreloop_status foreloop_bundle_pack(const foreloop_bundle *bundle, const char *path, foreloop_error *error) {
+    foreloop_arena arena = {.allocator = &bundle->allocator};
+    size_t capacity = FORELOOP_BUNDLE_TEXTS, count = 0;
+    for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++)
+        capacity += bundle->weights[i]->count;
+    foreloop_tensor *tensors = foreloop_arena_allocate(&arena, capacity, sizeof *tensors);
+    foreloop_status status = FORELOOP_OK;
+    for (int i = 0; tensors && i < FORELOOP_BUNDLE_TEXTS; i++)
+        tensors[count++] = (foreloop_tensor){.name = foreloop_bundle_text_names[i],
+                                             .dtype = FORELOOP_DTYPE_U8,
+                                             .rank = 1,
+                                             .shape = {bundle->texts[i].size},
+                                             .count = bundle->texts[i].size,
+                                             .data = bundle->texts[i].data,
+                                             .size = bundle->texts[i].size};
+    for (int i = 0; tensors && i < FORELOOP_BUNDLE_WEIGHTS; i++) {
+        for (size_t j = 0; j < bundle->weights[i]->count; j++) {
+            const foreloop_tensor *tensor = &bundle->weights[i]->tensors[j];
+            const char *name = name_in_part(tensor, bundle->prefixes[i]);
+            if (!name)
+                continue;
+            size_t prefix_length = strlen(packed_prefixes[i]), length = prefix_length + strlen(name);
+            char *full = foreloop_arena_allocate(&arena, length + 1, 1);
+            if (!full) {
+                status = foreloop_fail_memory(error, length, 1, "a tensor's name");
+                break;
+            }
+            memcpy(full, packed_prefixes[i], prefix_length);
+            memcpy(full + prefix_length, name, strlen(name) + 1);
+            tensors[count] = *tensor;
+            tensors[count++].name = full;
+        }
+    }
+    if (!tensors)
+        status = foreloop_fail_memory(error, capacity, sizeof *tensors, "the packed model");
+    if (status == FORELOOP_OK)
+        status = foreloop_safetensors_write(path, tensors, count, &bundle->allocator, error);
+    foreloop_arena_close(&arena);
+    return status;
+}
