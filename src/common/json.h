@@ -62,7 +62,7 @@ void foreloop_json_open(foreloop_json *json, const foreloop_allocator *allocator
                         const char *name, foreloop_error *error);
 void foreloop_json_close(foreloop_json *json);
 
-/* The type of the next value, consuming nothing but white space (and the comma before it). */
+/* The type of the next value, consuming nothing but white space. Inside a container, after the key or element call. */
 foreloop_json_type foreloop_json_peek(foreloop_json *json);
 
 foreloop_status foreloop_json_object(foreloop_json *json);                  /* opens an object */

@@ -1,0 +1,190 @@
+/* Memory: overflow-checked arrays, a growable byte buffer and an arena, all over the caller's allocator. */
+#include "common/alloc.h"
+#include "common/error.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void *allocate_default(void *user, size_t size, size_t alignment) {
+    void *pointer = NULL;
+    (void)user;
+    return posix_memalign(&pointer, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) == 0 ? pointer
+                                                                                                        : NULL;
+}
+
+static void release_default(void *user, void *pointer) {
+    (void)user;
+    free(pointer);
+}
+
+foreloop_allocator foreloop_allocator_or_default(const foreloop_allocator *given) {
+    const foreloop_allocator fallback = {allocate_default, release_default, NULL};
+    return given ? *given : fallback;
+}
+
+/* The product in bytes, 0 when it overflows; never 0 otherwise. */
+static size_t array_size(size_t count, size_t element_size) {
+    if (count == 0)
+        count = 1;
+    if (element_size == 0)
+        element_size = 1;
+    return count > SIZE_MAX / element_size ? 0 : count * element_size;
+}
+
+void *foreloop_allocate(const foreloop_allocator *allocator, size_t count, size_t element_size) {
+    size_t size = array_size(count, element_size);
+    return size == 0 ? NULL : allocator->allocate(allocator->user, size, FORELOOP_ALIGNMENT);
+}
+
+void *foreloop_allocate_zeroed(const foreloop_allocator *allocator, size_t count, size_t element_size) {
+    void *pointer = foreloop_allocate(allocator, count, element_size);
+    if (pointer)
+        memset(pointer, 0, array_size(count, element_size));
+    return pointer;
+}
+
+void foreloop_release(const foreloop_allocator *allocator, void *pointer) {
+    if (pointer)
+        allocator->release(allocator->user, pointer);
+}
+
+foreloop_status foreloop_reserve(const foreloop_allocator *allocator, void *array, size_t *capacity, size_t used,
+                                 size_t needed, size_t element_size, foreloop_error *error) {
+    void *old, *grown;
+    size_t new_capacity = *capacity > SIZE_MAX / 2 ? SIZE_MAX : *capacity * 2;
+
+    if (needed <= *capacity)
+        return FORELOOP_OK;
+    if (new_capacity < needed)
+        new_capacity = needed;
+    if (new_capacity < 16)
+        new_capacity = 16;
+    grown = foreloop_allocate(allocator, new_capacity, element_size);
+    if (!grown)
+        return foreloop_fail_memory(error, new_capacity, element_size, "a growing array");
+    /* Through memcpy, because the caller's pointer has a type of its own. */
+    memcpy(&old, array, sizeof old);
+    if (used > 0)
+        memcpy(grown, old, used * element_size);
+    foreloop_release(allocator, old);
+    memcpy(array, &grown, sizeof grown);
+    *capacity = new_capacity;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_fail_memory(foreloop_error *error, size_t count, size_t element_size, const char *what) {
+    return foreloop_fail(error, FORELOOP_ERROR_MEMORY, "out of memory: %zu x %zu bytes for %s", count, element_size,
+                         what);
+}
+
+char *foreloop_copy_text(const foreloop_allocator *allocator, const char *text, size_t length) {
+    char *copy = length == SIZE_MAX ? NULL : foreloop_allocate(allocator, length + 1, 1);
+    if (!copy)
+        return NULL;
+    if (length > 0)
+        memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+/* ---- Arena ------------------------------------------------------------------------------------------------------- */
+
+enum { ARENA_ALIGNMENT = 16, ARENA_FIRST_CHUNK = 4096, ARENA_LARGEST_CHUNK = 1 << 20 };
+
+/* Lies at the start of its own memory, padded so that items behind it are aligned. The newest chunk is the list's
+ * first. */
+struct foreloop_arena_chunk {
+    struct foreloop_arena_chunk *next;
+    size_t size; /* of the items' space */
+    size_t used;
+    size_t padding;
+};
+_Static_assert(sizeof(struct foreloop_arena_chunk) % ARENA_ALIGNMENT == 0, "items behind a chunk's header are aligned");
+
+void *foreloop_arena_allocate(foreloop_arena *arena, size_t count, size_t element_size) {
+    struct foreloop_arena_chunk *chunk = arena->chunks;
+    size_t size = array_size(count, element_size);
+    void *item;
+
+    if (size == 0 || size > SIZE_MAX - ARENA_ALIGNMENT)
+        return NULL;
+    size = (size + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
+    if (!chunk || size > chunk->size - chunk->used) {
+        /* Doubling keeps the number of chunks small, the bound keeps the last one from wasting much. */
+        size_t space = !chunk                                   ? ARENA_FIRST_CHUNK
+                       : chunk->size >= ARENA_LARGEST_CHUNK / 2 ? ARENA_LARGEST_CHUNK
+                                                                : chunk->size * 2;
+        if (space < size)
+            space = size;
+        if (space > SIZE_MAX - sizeof *chunk)
+            return NULL;
+        chunk = foreloop_allocate(arena->allocator, sizeof *chunk + space, 1);
+        if (!chunk)
+            return NULL;
+        chunk->next = arena->chunks;
+        chunk->size = space;
+        chunk->used = 0;
+        arena->chunks = chunk;
+    }
+    item = (unsigned char *)(chunk + 1) + chunk->used;
+    chunk->used += size;
+    return item;
+}
+
+char *foreloop_arena_text(foreloop_arena *arena, const char *text, size_t length) {
+    char *copy = length == SIZE_MAX ? NULL : foreloop_arena_allocate(arena, length + 1, 1);
+    if (!copy)
+        return NULL;
+    if (length > 0)
+        memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+void foreloop_arena_reset(foreloop_arena *arena) {
+    struct foreloop_arena_chunk *largest = arena->chunks, *chunk = arena->chunks;
+
+    for (struct foreloop_arena_chunk *other = arena->chunks; other; other = other->next)
+        if (other->size > largest->size)
+            largest = other;
+    while (chunk) {
+        struct foreloop_arena_chunk *next = chunk->next;
+        if (chunk != largest)
+            foreloop_release(arena->allocator, chunk);
+        chunk = next;
+    }
+    arena->chunks = largest;
+    if (largest) {
+        largest->next = NULL;
+        largest->used = 0;
+    }
+}
+
+void foreloop_arena_close(foreloop_arena *arena) {
+    while (arena->chunks) {
+        struct foreloop_arena_chunk *next = arena->chunks->next;
+        foreloop_release(arena->allocator, arena->chunks);
+        arena->chunks = next;
+    }
+}
+
+/* ---- Buffer ------------------------------------------------------------------------------------------------------ */
+
+foreloop_status foreloop_buffer_append(foreloop_buffer *buffer, const void *data, size_t size, foreloop_error *error) {
+    if (size >= SIZE_MAX - buffer->size)
+        return foreloop_fail_memory(error, size, 1, "a growing text");
+    FORELOOP_TRY(foreloop_reserve(buffer->allocator, &buffer->data, &buffer->capacity, buffer->size,
+                                  buffer->size + size + 1, 1, error));
+    if (size > 0)
+        memcpy(buffer->data + buffer->size, data, size);
+    buffer->size += size;
+    buffer->data[buffer->size] = '\0';
+    return FORELOOP_OK;
+}
+
+void foreloop_buffer_close(foreloop_buffer *buffer) {
+    if (buffer->data)
+        foreloop_release(buffer->allocator, buffer->data);
+    buffer->data = NULL;
+    buffer->size = 0;
+    buffer->capacity = 0;
+}
