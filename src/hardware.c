@@ -1,0 +1,120 @@
+/* What this machine tells about itself, for the hardware features. Linux; elsewhere the counts of sysconf. */
+#include "common/error.h"
+#include "common/number.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
+void foreloop_hardware_init(foreloop_hardware *hardware, size_t size) {
+    if (!hardware || size < sizeof hardware->size)
+        return;
+    memset(hardware, 0, size);
+    hardware->size = size;
+}
+
+/* The first bytes of a small file as terminated text; false when it cannot be read. */
+static int read_text(const char *path, char *buffer, size_t capacity) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    ssize_t length = read(file, buffer, capacity - 1);
+    close(file);
+    if (length <= 0)
+        return 0;
+    while (length > 0 && (buffer[length - 1] == '\n' || buffer[length - 1] == ' '))
+        length--;
+    buffer[length] = 0;
+    return 1;
+}
+
+/* "48K" or "2048K" or "32M" to bytes. */
+static double parse_size(char *text) {
+    double unit = 1, value = 0;
+    size_t length = strlen(text);
+    if (length && (text[length - 1] == 'K' || text[length - 1] == 'M')) {
+        unit = text[length - 1] == 'K' ? 1024 : 1048576;
+        length--;
+    }
+    return foreloop_parse_double(text, length, &value) ? value * unit : 0;
+}
+
+static void read_caches(foreloop_hardware *hardware) {
+    for (int i = 0; i < 8; i++) {
+        char path[96], type[32], level[8], size[32];
+        const char *format = "/sys/devices/system/cpu/cpu0/cache/index%d/%s";
+        (void)snprintf(path, sizeof path, format, i, "type");
+        if (!read_text(path, type, sizeof type))
+            return;
+        (void)snprintf(path, sizeof path, format, i, "level");
+        if (!read_text(path, level, sizeof level))
+            return;
+        (void)snprintf(path, sizeof path, format, i, "size");
+        if (!read_text(path, size, sizeof size) || strcmp(type, "Instruction") == 0)
+            continue;
+        double bytes = parse_size(size);
+        if (strcmp(level, "1") == 0)
+            hardware->l1d_bytes = bytes;
+        else if (strcmp(level, "2") == 0)
+            hardware->l2_bytes = bytes;
+        else if (strcmp(level, "3") == 0)
+            hardware->l3_bytes = bytes;
+    }
+}
+
+static double read_clock(void) {
+    char text[64];
+    double kilohertz;
+    if (read_text("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", text, sizeof text) &&
+        foreloop_parse_double(text, strlen(text), &kilohertz))
+        return kilohertz * 1e3;
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned a, b, c, d;
+    if (__get_cpuid(0x16, &a, &b, &c, &d) && (a & 0xffff))
+        return (a & 0xffff) * 1e6;
+    if (__get_cpuid(0x15, &a, &b, &c, &d) && a && b && c)
+        return (double)c * b / a;
+#endif
+    return 0;
+}
+
+#if defined(__x86_64__) || defined(__i386__)
+/* The vector width that processor and operating system allow: XCR0 says which registers are saved. */
+static double simd_bits(void) {
+    unsigned a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27)) || !(c & (1u << 28)))
+        return 128;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low & 0x6) != 0x6)
+        return 128;
+    if ((low & 0xe6) == 0xe6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 16)))
+        return 512;
+    return 256;
+}
+#else
+static double simd_bits(void) {
+#if defined(__aarch64__)
+    return 128;
+#else
+    return 0;
+#endif
+}
+#endif
+
+foreloop_status foreloop_hardware_detect(foreloop_hardware *hardware, foreloop_error *error) {
+    if (!hardware || hardware->size < sizeof hardware->size)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "hardware_detect: set hardware->size first");
+    foreloop_hardware found;
+    foreloop_hardware_init(&found, sizeof found);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    found.cores = cores > 0 ? (double)cores : 0;
+    found.simd_bits = simd_bits();
+    found.clock_hz = read_clock();
+    read_caches(&found);
+    found.size = hardware->size < sizeof found ? hardware->size : sizeof found;
+    memcpy(hardware, &found, found.size);
+    return FORELOOP_OK;
+}

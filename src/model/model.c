@@ -1,0 +1,261 @@
+/* Opening a model: every part is loaded and checked here, so that scoring needs no checks. */
+#include "model/model.h"
+#include "common/alloc.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "common/json.h"
+#include "gbdt/model.h"
+#include "model/text_encoder.h"
+#include "transformer/config.h"
+#include <string.h>
+
+static foreloop_status load_manifest(foreloop_model *model, foreloop_error *error) {
+    const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_MANIFEST];
+    model->manifest_text = foreloop_copy_text(&model->allocator, text->data, text->size);
+    if (!model->manifest_text)
+        return foreloop_fail_memory(error, text->size, 1, "model.json");
+    return foreloop_manifest_read(&model->manifest, &model->allocator, model->manifest_text, text->size,
+                                  foreloop_bundle_text_names[FORELOOP_BUNDLE_MANIFEST], error);
+}
+
+static foreloop_status read_config(const foreloop_model *model, foreloop_transformer_config *config,
+                                   foreloop_error *error) {
+    const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_CONFIG];
+    foreloop_json json;
+    foreloop_json_open(&json, &model->allocator, text->data, text->size,
+                       foreloop_bundle_text_names[FORELOOP_BUNDLE_CONFIG], error);
+    foreloop_status status = foreloop_transformer_config_read(config, &json);
+    if (status == FORELOOP_OK)
+        status = foreloop_json_end(&json);
+    foreloop_json_close(&json);
+    return status;
+}
+
+/* The optional projection of the pooled vector, as matrix [latent_size][hidden] and bias, in one block. */
+static foreloop_status load_projection(const foreloop_model *model, size_t hidden, float **block,
+                                       foreloop_error *error) {
+    const foreloop_safetensors *weights = model->bundle.weights[FORELOOP_BUNDLE_ENCODER];
+    bool packed = model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER][0] != 0;
+    const foreloop_tensor *weight =
+        foreloop_safetensors_find(weights, packed ? "encoder/pooling.weight" : "pooling.weight");
+    const foreloop_tensor *bias = foreloop_safetensors_find(weights, packed ? "encoder/pooling.bias" : "pooling.bias");
+    if (!weight || !bias)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                             "the manifest asks for a projection, but 'pooling.weight' or 'pooling.bias' is missing");
+    size_t size = model->manifest.latent_size;
+    FORELOOP_TRY(foreloop_tensor_expect_shape(weight, 2, (size_t[]){size, hidden}, error));
+    FORELOOP_TRY(foreloop_tensor_expect_shape(bias, 1, &size, error));
+    float *values = foreloop_allocate(&model->allocator, size * (hidden + 1), sizeof *values);
+    if (!values)
+        return foreloop_fail_memory(error, size * (hidden + 1), sizeof *values, "the projection");
+    foreloop_status status = foreloop_tensor_to_float(weight, true, values, error);
+    if (status == FORELOOP_OK)
+        status = foreloop_tensor_to_float(bias, true, values + size * hidden, error);
+    if (status != FORELOOP_OK) {
+        foreloop_release(&model->allocator, values);
+        return status;
+    }
+    *block = values;
+    return FORELOOP_OK;
+}
+
+static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error) {
+    const foreloop_manifest *manifest = &model->manifest;
+    foreloop_transformer_config config;
+    FORELOOP_TRY(read_config(model, &config, error));
+    if (!manifest->projection && manifest->latent_size != config.hidden_size)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                             "model.json: latent_size is %zu, but the encoder's hidden_size is %zu and there is no "
+                             "projection",
+                             manifest->latent_size, config.hidden_size);
+    const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_TOKENIZER];
+    foreloop_options options = {.size = sizeof options, .allocator = &model->allocator};
+    foreloop_tokenizer *tokenizer = NULL;
+    foreloop_status status = foreloop_tokenizer_open_memory(&tokenizer, text->data, text->size, &options, error);
+    if (status != FORELOOP_OK)
+        return foreloop_error_prefix(error, status, "%s", foreloop_bundle_text_names[FORELOOP_BUNDLE_TOKENIZER]);
+    foreloop_pooling pooling = {.window_length = manifest->window_length,
+                                .window_stride = manifest->window_stride,
+                                .normalize = manifest->normalize};
+    float *projection = NULL;
+    if (manifest->projection) {
+        status = load_projection(model, config.hidden_size, &projection, error);
+        if (status == FORELOOP_OK) {
+            pooling.projection = projection;
+            pooling.projection_bias = projection + manifest->latent_size * config.hidden_size;
+            pooling.projection_size = manifest->latent_size;
+        }
+    }
+    if (status == FORELOOP_OK)
+        status = foreloop_transformer_create(
+            &model->transformer, &model->allocator, &config, model->bundle.weights[FORELOOP_BUNDLE_ENCODER],
+            model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER], tokenizer, &pooling, error);
+    foreloop_release(&model->allocator, projection);
+    if (status != FORELOOP_OK) {
+        foreloop_tokenizer_close(tokenizer);
+        return foreloop_error_prefix(error, status, "encoder");
+    }
+    return FORELOOP_OK;
+}
+
+static size_t find_feature(const foreloop_feature_plan *plan, const char *name, size_t guess) {
+    if (guess < plan->count && strcmp(plan->features[guess].name, name) == 0)
+        return guess; /* the usual case: the ranker has the manifest's order */
+    for (size_t i = 0; i < plan->count; i++)
+        if (strcmp(plan->features[i].name, name) == 0)
+            return i;
+    return plan->count;
+}
+
+static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error) {
+    const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_RANKER];
+    const char *file = foreloop_bundle_text_names[FORELOOP_BUNDLE_RANKER];
+    const foreloop_feature_plan *plan = &model->manifest.plan;
+    foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator};
+    foreloop_status status = foreloop_gbdt_open_memory(&model->gbdt, text->data, text->size, &options, error);
+    if (status != FORELOOP_OK)
+        return foreloop_error_prefix(error, status, "%s", file);
+    model->gbdt_info.size = sizeof model->gbdt_info;
+    foreloop_gbdt_get_info(model->gbdt, &model->gbdt_info);
+    size_t columns = model->gbdt_info.feature_count;
+    if (model->gbdt_info.output_count != 1)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%s: a ranker must have one output, not %zu", file,
+                             model->gbdt_info.output_count);
+    if (columns > plan->count)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                             "%s: the ranker reads %zu features, but the manifest lists %zu", file, columns,
+                             plan->count);
+    if (!foreloop_gbdt_margin_is_finite(model->gbdt))
+        return foreloop_fail(error, FORELOOP_ERROR_VALUE, "%s: the sum of the leaves can overflow", file);
+    model->ranker_columns = foreloop_allocate(&model->allocator, columns, sizeof *model->ranker_columns);
+    if (!model->ranker_columns)
+        return foreloop_fail_memory(error, columns, sizeof *model->ranker_columns, "the ranker's features");
+    for (size_t i = 0; i < columns; i++) {
+        const char *name = foreloop_gbdt_feature_name(model->gbdt, i);
+        size_t feature = name ? find_feature(plan, name, i) : i;
+        if (feature == plan->count)
+            return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                                 "%s: the ranker's feature '%.60s' is not among the features of model.json: retrain "
+                                 "the ranker on this manifest",
+                                 file, name);
+        model->ranker_columns[i] = (uint32_t)feature;
+    }
+    return FORELOOP_OK;
+}
+
+static foreloop_status load_parts(foreloop_model *model, foreloop_error *error) {
+    FORELOOP_TRY(load_manifest(model, error));
+    FORELOOP_TRY(load_encoder(model, error));
+    foreloop_status status = foreloop_transition_load(&model->transition, &model->allocator,
+                                                      model->bundle.weights[FORELOOP_BUNDLE_TRANSITION],
+                                                      model->bundle.prefixes[FORELOOP_BUNDLE_TRANSITION],
+                                                      &model->manifest.vocabulary, model->manifest.latent_size, error);
+    if (status != FORELOOP_OK)
+        return foreloop_error_prefix(error, status, "transition");
+    FORELOOP_TRY(load_ranker(model, error));
+    model->fingerprint = foreloop_bundle_fingerprint(&model->bundle);
+    return FORELOOP_OK;
+}
+
+static foreloop_status create(foreloop_model **model, const foreloop_options *options, foreloop_error *error) {
+    foreloop_allocator allocator = foreloop_allocator_or_default(options ? options->allocator : NULL);
+    *model = foreloop_allocate_zeroed(&allocator, 1, sizeof **model);
+    if (!*model)
+        return foreloop_fail_memory(error, 1, sizeof **model, "the model");
+    (*model)->allocator = allocator;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_model_open(foreloop_model **result, const char *path, const foreloop_options *options,
+                                    foreloop_error *error) {
+    if (!result || !path)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_open: an argument is NULL");
+    foreloop_model *model;
+    FORELOOP_TRY(create(&model, options, error));
+    foreloop_status status =
+        foreloop_bundle_open(&model->bundle, path, &model->allocator, options && options->read_into_memory, error);
+    if (status == FORELOOP_OK) {
+        status = load_parts(model, error);
+        if (status != FORELOOP_OK)
+            (void)foreloop_error_prefix(error, status, "%.200s", path);
+    }
+    if (status != FORELOOP_OK) {
+        foreloop_model_close(model);
+        return status;
+    }
+    *result = model;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_model_open_memory(foreloop_model **result, const void *data, size_t size,
+                                           const foreloop_options *options, foreloop_error *error) {
+    if (!result || !data)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_open_memory: an argument is NULL");
+    foreloop_model *model;
+    FORELOOP_TRY(create(&model, options, error));
+    foreloop_status status = foreloop_bundle_open_memory(&model->bundle, data, size, &model->allocator, error);
+    if (status == FORELOOP_OK)
+        status = load_parts(model, error);
+    if (status != FORELOOP_OK) {
+        foreloop_model_close(model);
+        return status;
+    }
+    *result = model;
+    return FORELOOP_OK;
+}
+
+void foreloop_model_close(foreloop_model *model) {
+    if (!model)
+        return;
+    foreloop_allocator allocator = model->allocator;
+    foreloop_release(&allocator, model->ranker_columns);
+    foreloop_gbdt_close(model->gbdt);
+    foreloop_transition_close(&model->transition);
+    foreloop_transformer_close(model->transformer);
+    foreloop_manifest_close(&model->manifest);
+    foreloop_release(&allocator, model->manifest_text);
+    foreloop_bundle_close(&model->bundle);
+    foreloop_release(&allocator, model);
+}
+
+foreloop_status foreloop_model_pack(const char *directory, const char *path, const foreloop_options *options,
+                                    foreloop_error *error) {
+    if (!directory || !path)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_pack: an argument is NULL");
+    foreloop_model *model;
+    FORELOOP_TRY(foreloop_model_open(&model, directory, options, error));
+    foreloop_status status = foreloop_bundle_pack(&model->bundle, path, error);
+    foreloop_model_close(model);
+    return status;
+}
+
+void foreloop_model_get_info(const foreloop_model *model, foreloop_model_info *info) {
+    if (!model || !info)
+        return;
+    foreloop_model_info full = {.fingerprint = model->fingerprint,
+                                .latent_size = model->manifest.latent_size,
+                                .kind_count = model->manifest.vocabulary.kind_count,
+                                .feature_count = model->manifest.plan.count,
+                                .tree_count = model->gbdt_info.tree_count,
+                                .text_rule = model->manifest.text_rule,
+                                .manifest = model->manifest_text,
+                                .manifest_length = model->bundle.texts[FORELOOP_BUNDLE_MANIFEST].size};
+    full.size = info->size < sizeof full ? info->size : sizeof full;
+    memcpy(info, &full, full.size);
+}
+
+const char *foreloop_model_kind_name(const foreloop_model *model, size_t index) {
+    return model && index < model->manifest.vocabulary.kind_count ? model->manifest.vocabulary.kinds[index].name : NULL;
+}
+
+const char *foreloop_model_feature_name(const foreloop_model *model, size_t index) {
+    return model && index < model->manifest.plan.count ? model->manifest.plan.features[index].name : NULL;
+}
+
+const foreloop_transformer *foreloop_model_transformer(const foreloop_model *model) {
+    return model ? model->transformer : NULL;
+}
+
+const foreloop_gbdt *foreloop_model_gbdt(const foreloop_model *model) {
+    return model ? model->gbdt : NULL;
+}
