@@ -1,0 +1,40 @@
+/* Looks up the embeddings of a sequence. */
+#include "transformer/embed.h"
+
+#include "common/error.h"
+
+static foreloop_status check_tokens(const foreloop_transformer_config *config, const uint32_t *ids,
+                                    const uint32_t *types, size_t count, foreloop_error *error) {
+    for (size_t t = 0; t < count; t++) {
+        if (ids[t] >= config->vocabulary_size)
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "token %zu has id %lu, but the encoder knows %zu ids",
+                                 t, (unsigned long)ids[t], config->vocabulary_size);
+        if (types && types[t] >= config->type_count)
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                                 "token %zu has type %lu, but the encoder knows %zu types", t, (unsigned long)types[t],
+                                 config->type_count);
+    }
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_transformer_embed(const foreloop_transformer_weights *weights, const uint32_t *ids,
+                                           const uint32_t *types, size_t count, float *states, foreloop_error *error) {
+    const foreloop_transformer_config *config = &weights->config;
+    const size_t hidden = config->hidden_size;
+    const foreloop_norm_weights *norm = &weights->embedding_norm;
+    FORELOOP_TRY(check_tokens(config, ids, types, count, error));
+    size_t next_position = config->position_offset;
+    for (size_t t = 0; t < count; t++) {
+        float *state = states + t * hidden;
+        /* As in the reference: a padding token takes the padding's own row, and the others are counted without it. */
+        const bool padding = config->architecture == FORELOOP_ARCHITECTURE_ROBERTA && ids[t] == config->padding_id;
+        const float *position = weights->positions + (padding ? config->padding_id : next_position++) * hidden;
+        const float *type = weights->types + (types ? types[t] : 0) * hidden;
+        FORELOOP_TRY(foreloop_tensor_row(&weights->words, ids[t], false, state, error));
+        for (size_t i = 0; i < hidden; i++)
+            state[i] = (state[i] + type[i]) + position[i];
+    }
+    weights->kernels.layer_norm(states, states, NULL, norm->gamma, norm->beta, config->layer_norm_epsilon, count,
+                                hidden);
+    return FORELOOP_OK;
+}

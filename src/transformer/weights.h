@@ -1,0 +1,62 @@
+/* The encoder's weights: found under their Hugging Face names, checked, and packed for the kernels. */
+#ifndef FORELOOP_TRANSFORMER_WEIGHTS_H
+#define FORELOOP_TRANSFORMER_WEIGHTS_H
+
+#include "common/safetensors.h"
+#include "kernels_cpu/kernels.h"
+#include "transformer/config.h"
+
+/* y = x W^T + b */
+typedef struct foreloop_linear_weights {
+    size_t in, out;
+    float *packed;
+    float *bias;
+} foreloop_linear_weights;
+
+typedef struct foreloop_norm_weights {
+    float *gamma, *beta;
+} foreloop_norm_weights;
+
+typedef struct foreloop_transformer_layer {
+    foreloop_linear_weights query_key_value; /* the three stacked: [3 hidden][hidden] */
+    foreloop_linear_weights attention_output;
+    foreloop_norm_weights attention_norm;
+    foreloop_linear_weights intermediate;
+    foreloop_linear_weights output;
+    foreloop_norm_weights output_norm;
+} foreloop_transformer_layer;
+
+typedef struct foreloop_transformer_weights {
+    foreloop_allocator allocator;
+    foreloop_kernels kernels; /* that the weights are packed for */
+    foreloop_transformer_config config;
+    foreloop_tensor words; /* [vocabulary][hidden], in place: by far the largest, and only looked up */
+    float *positions;      /* [position_count][hidden] */
+    float *types;          /* [type_count][hidden] */
+    foreloop_norm_weights embedding_norm;
+    foreloop_transformer_layer *layers;
+} foreloop_transformer_weights;
+
+/* Loads the tensors NAME_PREFIX + {"", "bert.", "roberta."} + "embeddings.word_embeddings.weight" and so on, in f32,
+ * f16 or bf16; layer norms also as gamma and beta; others are ignored. The tensors' data must outlive `weights`, which
+ * keeps the word embeddings in place. MISMATCH for a tensor that is missing or of another shape, VALUE for one that
+ * holds a NaN or an infinity. */
+foreloop_status foreloop_transformer_weights_load(foreloop_transformer_weights *weights,
+                                                  const foreloop_transformer_config *config,
+                                                  const foreloop_safetensors *file, const char *name_prefix,
+                                                  const foreloop_allocator *allocator, foreloop_error *error);
+/* A zeroed struct may be closed. */
+void foreloop_transformer_weights_close(foreloop_transformer_weights *weights);
+
+/* Packs `parts` matrices [out][in], stacked to one of parts x out rows, and their biases [out] (NULL: zeros). */
+foreloop_status foreloop_linear_weights_load(foreloop_linear_weights *linear, const foreloop_tensor *const *matrices,
+                                             const foreloop_tensor *const *biases, size_t parts, size_t in, size_t out,
+                                             const foreloop_kernels *kernels, const foreloop_allocator *allocator,
+                                             foreloop_error *error);
+void foreloop_linear_weights_close(foreloop_linear_weights *linear, const foreloop_allocator *allocator);
+
+/* One row of a matrix tensor as floats. */
+foreloop_status foreloop_tensor_row(const foreloop_tensor *matrix, size_t row, bool finite, float *values,
+                                    foreloop_error *error);
+
+#endif
