@@ -151,6 +151,17 @@ def build(module, target, _parameters):
     return tvm_build(RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module), target=target)
 
 
+def raise_priority():
+    """Runs in the measuring process: the highest priority that we may take, so that other work disturbs it less."""
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            os.setpriority(os.PRIO_PROCESS, int(thread), -20)
+        os.setsid()  # a scheduling group of its own where Linux groups by session, or our rank would count within ours only
+        Path("/proc/self/autogroup").write_text("-20")
+    except OSError:  # not root, or no such groups: measure as we are
+        pass
+
+
 def processor():
     """The processor's name as Linux gives it."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -174,7 +185,7 @@ def measure(name, folder, target, arguments):
                 num_tuning_cores=arguments.threads, seed=arguments.seed,
                 builder=ms.builder.LocalBuilder(max_workers=arguments.threads, timeout_sec=60, f_build=build),
                 runner=ms.runner.LocalRunner(
-                    timeout_sec=60,
+                    timeout_sec=60, initializer=raise_priority,
                     evaluator_config=ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=100)))
     shutil.rmtree(folder / "logs", ignore_errors=True)
 
