@@ -430,8 +430,8 @@ FORELOOP_API foreloop_status foreloop_hardware_detect(foreloop_hardware *hardwar
 /* ---- Scoring ----------------------------------------------------------------------------------------------------- */
 
 /* Scratch of the scoring, bound to a model, an action table and a machine. Belongs to one thread. No function below
- * allocates, except foreloop_scorer_create and foreloop_topk_begin. Scores are margins of the ranker, finite,
- * comparable only between candidates of one workload: higher is faster. */
+ * allocates, except foreloop_scorer_create and, for a k larger than before, foreloop_topk_begin and foreloop_rank_top.
+ * Scores are margins of the ranker, finite, comparable only between candidates of one workload: higher is faster. */
 typedef struct foreloop_scorer foreloop_scorer;
 
 /* `hardware` is copied; NULL takes foreloop_hardware_detect. */
