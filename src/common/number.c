@@ -601,3 +601,16 @@ float foreloop_bfloat16_to_float(uint16_t bits) {
     memcpy(&value, &result, sizeof value);
     return value;
 }
+
+float foreloop_double_to_float(double value) {
+    /* The standard leaves the conversion of a double beyond the range undefined; this is where it rounds to infinity.
+     */
+    const double overflow = 0x1.ffffffp127;
+    if (value >= overflow)
+        return INFINITY;
+    if (value <= -overflow)
+        return -INFINITY;
+    if (fabs(value) > (double)FLT_MAX)
+        return value > 0 ? FLT_MAX : -FLT_MAX;
+    return (float)value;
+}

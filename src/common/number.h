@@ -23,4 +23,7 @@ size_t foreloop_format_double(double value, char buffer[FORELOOP_NUMBER_TEXT_SIZ
 float foreloop_half_to_float(uint16_t bits);
 float foreloop_bfloat16_to_float(uint16_t bits);
 
+/* The nearest float32, infinite beyond its range. */
+float foreloop_double_to_float(double value);
+
 #endif

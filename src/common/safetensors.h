@@ -38,8 +38,7 @@ typedef struct foreloop_safetensors {
     foreloop_tensor *tensors; /* in order of the header */
     size_t count;
     struct foreloop_arena_chunk *names;
-    uint32_t *slots; /* open-addressing index by name */
-    size_t slot_count;
+    uint32_t *by_name; /* indices into tensors, sorted by name */
 } foreloop_safetensors;
 
 /* Parses data[size] (borrowed until close). `name` is the document's name for messages. Everything is checked against
@@ -58,8 +57,11 @@ foreloop_status foreloop_tensor_to_float(const foreloop_tensor *tensor, bool fin
 foreloop_status foreloop_tensor_expect_shape(const foreloop_tensor *tensor, size_t rank, const size_t *shape,
                                              foreloop_error *error);
 
-/* Writes a file whose data section starts at, and each of whose tensors lies at, a multiple of 64 bytes (gaps are
- * filled by explicit padding tensors where the format wants no gaps). Whole or not at all. */
+/* Writes a file whose data section starts at, and each of whose tensors lies at, a multiple of 64 bytes: the format
+ * wants no gaps, so they are filled by U8 tensors with names that start with FORELOOP_TENSOR_PADDING. Whole or not at
+ * all. FORELOOP_ERROR_ARGUMENT for a tensor whose size does not fit its shape, and for names that are not UTF-8, not
+ * unique or kept for the format. */
+#define FORELOOP_TENSOR_PADDING "__pad__"
 foreloop_status foreloop_safetensors_write(const char *path, const foreloop_tensor *tensors, size_t count,
                                            const foreloop_allocator *allocator, foreloop_error *error);
 
