@@ -64,47 +64,20 @@ static void close_norm(foreloop_norm_weights *norm, const foreloop_allocator *al
     foreloop_release(allocator, norm->beta);
 }
 
-/* Converts the parts into `stacked` and packs them. */
-static foreloop_status pack_linear(foreloop_linear_weights *linear, float *stacked,
-                                   const foreloop_tensor *const *matrices, const foreloop_tensor *const *biases,
-                                   size_t parts, const foreloop_kernels *kernels, foreloop_error *error) {
-    const size_t out = linear->out / parts;
-    for (size_t part = 0; part < parts; part++) {
-        FORELOOP_TRY(foreloop_tensor_to_float(matrices[part], true, stacked + part * out * linear->in, error));
-        if (biases[part])
-            FORELOOP_TRY(foreloop_tensor_to_float(biases[part], true, linear->bias + part * out, error));
-    }
-    kernels->linear.pack(linear->packed, stacked, linear->in, 1, linear->in, linear->out);
-    return FORELOOP_OK;
-}
-
-foreloop_status foreloop_linear_weights_load(foreloop_linear_weights *linear, const foreloop_tensor *const *matrices,
-                                             const foreloop_tensor *const *biases, size_t parts, size_t in, size_t out,
-                                             const foreloop_kernels *kernels, const foreloop_allocator *allocator,
-                                             foreloop_error *error) {
-    const size_t shape[2] = {out, in};
-    for (size_t part = 0; part < parts; part++) {
-        FORELOOP_TRY(foreloop_tensor_expect_shape(matrices[part], 2, shape, error));
-        if (biases[part])
-            FORELOOP_TRY(foreloop_tensor_expect_shape(biases[part], 1, shape, error));
-    }
-    foreloop_linear_weights result = {.in = in, .out = parts * out};
-    /* Allocated first: it fails when out x in x 4 overflows, which packed_size must not see. */
-    float *stacked = foreloop_allocate(allocator, result.out, in * sizeof *stacked);
-    if (!stacked)
-        return foreloop_fail_memory(error, result.out, in * sizeof *stacked, matrices[0]->name);
-    const size_t packed_size = kernels->linear.packed_size(in, result.out);
+foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, const float *matrix, const float *bias,
+                                             size_t in, size_t out, const foreloop_kernels *kernels,
+                                             const foreloop_allocator *allocator, foreloop_error *error) {
+    const size_t packed_size = kernels->linear.packed_size(in, out);
+    foreloop_linear_weights result = {.in = in, .out = out};
     result.packed = foreloop_allocate(allocator, packed_size, sizeof *result.packed);
-    result.bias = foreloop_allocate_zeroed(allocator, result.out, sizeof *result.bias);
-    const foreloop_status status =
-        result.packed && result.bias
-            ? pack_linear(&result, stacked, matrices, biases, parts, kernels, error)
-            : foreloop_fail_memory(error, packed_size, sizeof *result.packed, matrices[0]->name);
-    foreloop_release(allocator, stacked);
-    if (status != FORELOOP_OK) {
+    result.bias = foreloop_allocate_zeroed(allocator, out, sizeof *result.bias);
+    if (!result.packed || !result.bias) {
         foreloop_linear_weights_close(&result, allocator);
-        return status;
+        return foreloop_fail_memory(error, packed_size, sizeof *result.packed, "packed weights");
     }
+    kernels->linear.pack(result.packed, matrix, in, 1, in, out);
+    if (bias)
+        memcpy(result.bias, bias, out * sizeof *bias);
     *linear = result;
     return FORELOOP_OK;
 }
@@ -115,17 +88,46 @@ void foreloop_linear_weights_close(foreloop_linear_weights *linear, const forelo
     *linear = (foreloop_linear_weights){0};
 }
 
-enum { MAX_PARTS = 3 };
+/* Up to three matrices [out][in], stacked to one, and their biases [out]. */
+typedef struct linear_tensors {
+    size_t parts, in, out;
+    const foreloop_tensor *matrices[3], *biases[3];
+} linear_tensors;
+
+static foreloop_status find_linear(const loader *load, const char *const *stems, linear_tensors *tensors) {
+    const size_t shape[2] = {tensors->out, tensors->in};
+    for (size_t part = 0; part < tensors->parts; part++) {
+        FORELOOP_TRY(require(load, stems[part], ".weight", NULL, &tensors->matrices[part]));
+        FORELOOP_TRY(require(load, stems[part], ".bias", NULL, &tensors->biases[part]));
+        FORELOOP_TRY(foreloop_tensor_expect_shape(tensors->matrices[part], 2, shape, load->error));
+        FORELOOP_TRY(foreloop_tensor_expect_shape(tensors->biases[part], 1, shape, load->error));
+    }
+    return FORELOOP_OK;
+}
+
+/* Converts the tensors into matrix[parts x out][in] and bias[parts x out] and packs them. */
+static foreloop_status convert_linear(const loader *load, const linear_tensors *tensors, float *matrix, float *bias,
+                                      foreloop_linear_weights *linear) {
+    const size_t in = tensors->in, out = tensors->out;
+    for (size_t part = 0; part < tensors->parts; part++) {
+        FORELOOP_TRY(foreloop_tensor_to_float(tensors->matrices[part], true, matrix + part * out * in, load->error));
+        FORELOOP_TRY(foreloop_tensor_to_float(tensors->biases[part], true, bias + part * out, load->error));
+    }
+    return foreloop_linear_weights_pack(linear, matrix, bias, in, tensors->parts * out, &load->weights->kernels,
+                                        &load->weights->allocator, load->error);
+}
 
 static foreloop_status load_linear(const loader *load, const char *const *stems, size_t parts, size_t in, size_t out,
                                    foreloop_linear_weights *linear) {
-    const foreloop_tensor *matrices[MAX_PARTS], *biases[MAX_PARTS];
-    for (size_t part = 0; part < parts; part++) {
-        FORELOOP_TRY(require(load, stems[part], ".weight", NULL, &matrices[part]));
-        FORELOOP_TRY(require(load, stems[part], ".bias", NULL, &biases[part]));
-    }
-    return foreloop_linear_weights_load(linear, matrices, biases, parts, in, out, &load->weights->kernels,
-                                        &load->weights->allocator, load->error);
+    const foreloop_allocator *allocator = &load->weights->allocator;
+    linear_tensors tensors = {.parts = parts, .in = in, .out = out};
+    FORELOOP_TRY(find_linear(load, stems, &tensors));
+    float *block = foreloop_allocate(allocator, parts * out, (in + 1) * sizeof *block);
+    if (!block)
+        return foreloop_fail_memory(load->error, parts * out, (in + 1) * sizeof *block, tensors.matrices[0]->name);
+    const foreloop_status status = convert_linear(load, &tensors, block, block + parts * out * in, linear);
+    foreloop_release(allocator, block);
+    return status;
 }
 
 static foreloop_status load_layer(const loader *load, size_t index, foreloop_transformer_layer *layer) {

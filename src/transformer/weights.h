@@ -48,11 +48,10 @@ foreloop_status foreloop_transformer_weights_load(foreloop_transformer_weights *
 /* A zeroed struct may be closed. */
 void foreloop_transformer_weights_close(foreloop_transformer_weights *weights);
 
-/* Packs `parts` matrices [out][in], stacked to one of parts x out rows, and their biases [out] (NULL: zeros). */
-foreloop_status foreloop_linear_weights_load(foreloop_linear_weights *linear, const foreloop_tensor *const *matrices,
-                                             const foreloop_tensor *const *biases, size_t parts, size_t in, size_t out,
-                                             const foreloop_kernels *kernels, const foreloop_allocator *allocator,
-                                             foreloop_error *error);
+/* Packs matrix[out][in] and copies bias[out] (NULL: zeros). */
+foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, const float *matrix, const float *bias,
+                                             size_t in, size_t out, const foreloop_kernels *kernels,
+                                             const foreloop_allocator *allocator, foreloop_error *error);
 void foreloop_linear_weights_close(foreloop_linear_weights *linear, const foreloop_allocator *allocator);
 
 /* One row of a matrix tensor as floats. */

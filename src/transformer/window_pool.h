@@ -15,7 +15,7 @@
  *      the first token of prefix + window + suffix. The text's vector is the sum of the hidden states of the pooled
  *      tokens of all windows, divided by their number: the mean of the windows' means, weighted by their tokens, where
  *      a token in two windows counts in each. Sums run in double, in order of windows and tokens.
- *   5. A text without a token to pool gives the zero vector, and the remaining steps are left out.
+ *   5. A text without a token to pool gives the zero vector, and step 6 is left out.
  *   6. With a projection, v becomes P v + b. With `normalize`, v is divided by max(its L2 norm, 1e-12).
  */
 #ifndef FORELOOP_TRANSFORMER_WINDOW_POOL_H
@@ -34,12 +34,13 @@ typedef enum foreloop_pooling_mode {
 typedef struct foreloop_pooling {
     foreloop_pooling_mode mode;
     size_t window_length; /* tokens, special ones included; 0: as many as the encoder has positions for */
-    size_t stride;        /* content tokens, 1 to c; 0: c, windows without overlap */
+    size_t window_stride; /* content tokens, 1 to c; 0: c, windows without overlap */
     bool truncate;
     bool include_special;
     bool normalize;
-    const foreloop_tensor *projection;      /* [embedding size][hidden], or NULL */
-    const foreloop_tensor *projection_bias; /* [embedding size], or NULL for zeros */
+    size_t projection_size;       /* rows of the projection; 0: none */
+    const float *projection;      /* [projection_size][hidden] */
+    const float *projection_bias; /* [projection_size], or NULL for zeros */
 } foreloop_pooling;
 
 /* Windows of at most `content` tokens, stepping by `stride` (1 to content), over `count` tokens: how many, and where

@@ -1,0 +1,33 @@
+/* The transformer with its tokenizer and pooling rule: text to vector. */
+#ifndef FORELOOP_MODEL_TEXT_ENCODER_H
+#define FORELOOP_MODEL_TEXT_ENCODER_H
+
+#include "common/file.h"
+#include "common/safetensors.h"
+#include "transformer/config.h"
+#include "transformer/weights.h"
+#include "transformer/window_pool.h"
+#include <foreloop/foreloop.h>
+
+struct foreloop_transformer {
+    foreloop_allocator allocator;
+    foreloop_transformer_weights weights;
+    foreloop_tokenizer *tokenizer;
+    foreloop_pooling pooling;           /* lengths filled in; its projection pointers are not kept */
+    foreloop_linear_weights projection; /* of pooling.projection_size rows; empty when 0 */
+    uint32_t *special;                  /* the prefix's ids, then the suffix's */
+    size_t prefix_count, suffix_count;
+    foreloop_file file; /* the weights' file where the transformer owns it, else zero */
+};
+
+/* Builds a transformer from its parts. The tensors are found as foreloop_transformer_weights_load says; their data must
+ * outlive the transformer, the safetensors struct need not. Takes the tokenizer over on success; copies all else.
+ * MISMATCH when tokenizer and configuration differ in their ids; VALUE for a window that does not fit the positions, or
+ * a stride outside the window. */
+foreloop_status foreloop_transformer_create(foreloop_transformer **transformer, const foreloop_allocator *allocator,
+                                            const foreloop_transformer_config *config,
+                                            const foreloop_safetensors *weights, const char *name_prefix,
+                                            foreloop_tokenizer *tokenizer, const foreloop_pooling *pooling,
+                                            foreloop_error *error);
+
+#endif
