@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Trains a model bundle from tuning records and their replayed states: tokenizer, encoder, transition, ranker, export.
+
+    python train/replay.py --out states DATA...          (with TVM; see train/README.md)
+    python train/train.py --states states --work work --bundle bundle DATA...
+    python train/evaluate.py --bundle bundle --test-only DATA...
+
+Every stage leaves its result in WORK and is skipped when that is there; the encoder goes on from its checkpoint.
+Operators of the test split (dataset.TEST, or --test) are read by no stage.
+"""
+import argparse
+import importlib.metadata
+import json
+import pathlib
+import sys
+import time
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from tqdm import tqdm
+
+import actions
+import dataset
+import encoder
+import export
+import features
+import ranker
+import tokenizer
+import transition
+
+PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "xgboost")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", nargs="+", help="data directories, or directories of single operators")
+    parser.add_argument("--states", required=True, help="cache that train/replay.py made")
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of checkpoints and caches")
+    parser.add_argument("--bundle", required=True, help="folder of the bundle")
+    parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
+    parser.add_argument("--test", help="operators left out, separated by commas (default: dataset.TEST)")
+    parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default %(default)s)")
+    parser.add_argument("--layers", type=int, default=3, help="of the encoder (default %(default)s)")
+    parser.add_argument("--hidden", type=int, default=192, help="size of the encoder (default %(default)s)")
+    parser.add_argument("--window", type=int, default=256, help="tokens in a window (default %(default)s)")
+    parser.add_argument("--stride", type=int, default=224, help="content tokens between windows (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=800, help="of the encoder (default %(default)s)")
+    parser.add_argument("--intermediate", type=int, default=3,
+                        help="states encoded for each schedule between the first and the last (default %(default)s)")
+    parser.add_argument("--epochs", type=int, default=60, help="of the transition (default %(default)s)")
+    parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON",
+                        help='fields of ranker.Settings, such as {"objective": "rank:pairwise"}')
+    parser.add_argument("--folds", type=int, default=5, help="of the ranker's cross-validation (default %(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="(default %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="(default %(default)s)")
+    return parser.parse_args()
+
+
+def get_tokenizer(arguments, texts):
+    path = arguments.work / "tokenizer.json"
+    if not path.exists():
+        tokenizer.train(texts(), arguments.vocabulary).save(str(path))
+    return Tokenizer.from_file(str(path))
+
+
+def get_encoder(arguments, corpus, vocabulary_size):
+    settings = encoder.config(vocabulary_size, arguments.layers, arguments.hidden, arguments.window)
+    return encoder.train(corpus, settings, arguments.window, arguments.steps, arguments.work / "encoder.pt",
+                         seed=arguments.seed, log=lambda line: print(line, flush=True))
+
+
+def choose_states(operator, states, count, random):
+    """The hashes to encode: the initial program (""), every final one, and `count` between for each schedule."""
+    chosen = {"": operator.text}
+    for candidate in operator.candidates:
+        path = states.trajectories.get(candidate.line, [])
+        between = random.permutation(len(path) - 1)[:count] if path else []
+        for _, name in [path[i] for i in between] + path[-1:]:
+            chosen[name] = states.texts[name]
+    return chosen
+
+
+def get_states(arguments, model, words, library, operators, caches):
+    """(z float32[states][d], {(operator, hash): row}) by the deployed rule."""
+    path = arguments.work / "states.npz"
+    if not path.exists():
+        random, keys, texts = np.random.default_rng(arguments.seed), [], []
+        for operator in operators:
+            for name, text in choose_states(operator, caches[operator.name], arguments.intermediate, random).items():
+                keys.append(f"{operator.name}/{name}")
+                texts.append(library.canonical_text(text))
+        tokens = [np.array(item.ids, np.uint16) for item in words.encode_batch(texts, add_special_tokens=False)]
+        z = encoder.encode(model, tokens, arguments.window, arguments.stride,
+                           progress=lambda x: tqdm(x, desc="encode states", mininterval=5))
+        np.savez(path, z=z, keys=np.array(keys))
+    saved = np.load(path)
+    return saved["z"], {tuple(key.rsplit("/", 1)): row for row, key in enumerate(saved["keys"])}
+
+
+def build_trajectories(vocabulary, operators, caches, z, row_of):
+    """transition.Trajectories of all candidates, in the order of operators and candidates."""
+    ids, targets, workloads = [], [], []
+    for number, operator in enumerate(operators):
+        for candidate in operator.candidates:
+            ids.append(vocabulary.intern(candidate.actions))
+            after = caches[operator.name].after(candidate.line, candidate.instructions)
+            names = ["", *(after if after is not None else [None] * len(candidate.actions))]
+            targets.append([row_of.get((operator.name, name), -1) for name in names])
+            workloads.append(number)
+    return transition.Trajectories(vocabulary, ids, targets, workloads, z)
+
+
+def get_transition(arguments, vocabulary, trajectories):
+    path = arguments.work / "transition.pt"
+    counts = [len(elements) for elements in vocabulary.elements]
+    if path.exists():
+        model = transition.Transition(counts, trajectories.states.shape[1])
+        model.load_state_dict(torch.load(path))
+        return model
+    model, history = transition.train(trajectories, counts, epochs=arguments.epochs, seed=arguments.seed,
+                                      progress=lambda x: tqdm(x, desc="transition", mininterval=5))
+    print("transition: squared end-state error, rank loss", history[-1])
+    torch.save(model.state_dict(), path)
+    return model
+
+
+def build_groups(operators, vocabulary, names, ends=None):
+    """[(features, times)] of operators; `ends` are the predicted end states of all candidates in order."""
+    reader, groups, at = features.Reader(vocabulary, names), [], 0
+    for operator in operators:
+        rows = []
+        for candidate in operator.candidates:
+            rows.append(reader.of(vocabulary.intern(candidate.actions), None if ends is None else ends[at]))
+            at += 1
+        groups.append((np.stack(rows), operator.times))
+    return groups
+
+
+def select(groups, names, wanted):
+    columns = [names.index(name) for name in wanted]
+    return [(rows[:, columns], times) for rows, times in groups]
+
+
+def main():
+    arguments = parse_arguments()
+    torch.set_num_threads(arguments.threads)
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    library, clock, seconds = dataset.fl.load(arguments.library), time.time(), {}
+
+    def lap(stage):
+        nonlocal clock
+        seconds[stage], clock = round(time.time() - clock), time.time()
+        print(f"== {stage}: {seconds[stage]} s", flush=True)
+
+    operators = dataset.read_operators(library, arguments.data)
+    test = frozenset(arguments.test.split(",")) if arguments.test is not None else dataset.TEST
+    operators, left_out = dataset.split(operators, test)
+    caches = {operator.name: dataset.States(arguments.states, operator.name) for operator in operators}
+    print(f"{len(operators)} operators, {sum(len(o.candidates) for o in operators)} schedules; left out: "
+          + ", ".join(o.name for o in left_out))
+    words = get_tokenizer(arguments, lambda: (library.canonical_text(text) for operator in operators for text in
+                                              [operator.text, *caches[operator.name].texts.values()]))
+    corpus = encoder.Corpus()
+    for operator in tqdm(operators, desc="corpus", mininterval=5):
+        corpus.add(words, library.canonical_text, operator.text, caches[operator.name])
+    lap("tokenizer")
+    model, history = get_encoder(arguments, corpus, words.get_vocab_size())
+    for tensor in model.state_dict().values():  # what the bundle stores, so that all that follows sees it
+        if tensor.is_floating_point():
+            tensor.copy_(tensor.half().float())
+    lap("encoder")
+    z, row_of = get_states(arguments, model, words, library, operators, caches)
+    lap("states")
+    vocabulary = actions.Vocabulary(actions.derive([c for operator in operators for c in operator.candidates]))
+    trajectories = build_trajectories(vocabulary, operators, caches, z, row_of)
+    mover = get_transition(arguments, vocabulary, trajectories)
+    lap("transition")
+    z0 = z[[row_of[operator.name, ""] for operator in operators for _ in operator.candidates]]
+    ends = transition.end_states(mover, z0, vocabulary, list(trajectories.ids))
+    plain = features.action_names(vocabulary)
+    names = [f"z.{i}" for i in range(z.shape[1])] + plain
+    groups = build_groups(operators, vocabulary, names, ends)
+    names, groups = (wanted := ranker.informative(groups, names)), select(groups, names, wanted)
+    settings = ranker.Settings(seed=arguments.seed, **arguments.ranker)
+    fold_of = {operator.name: k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for operator in fold}
+    fold_of = [fold_of[operator.name] for operator in operators]
+    validation = {}
+    for label, wanted in (("actions and state", names), ("actions alone", [n for n in names if n in plain]),
+                          ("state alone", [n for n in names if n not in plain])):
+        validation[label] = ranker.cross_validate(select(groups, names, wanted), fold_of, wanted, settings)
+        print("cross-validation,", label, validation[label], flush=True)
+    # The bundle lists what the trees read, so the trees are trained again on just that.
+    wanted = ranker.used(ranker.train(groups, names, settings))
+    booster = ranker.train(select(groups, names, wanted), wanted, settings)
+    lap("ranker")
+    export.write(arguments.bundle, words, model, (arguments.window, arguments.stride), vocabulary.kinds,
+                 transition.tensors(mover, vocabulary), wanted, booster, {
+                     "data": {"operators": [operator.name for operator in operators],
+                              "left_out": sorted(test), "schedules": len(trajectories.ids)},
+                     "seed": arguments.seed, "steps": arguments.steps, "encoder_history": history[-1:],
+                     "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
+                     "packages": {name: importlib.metadata.version(name) for name in PACKAGES}})
+    print("wrote", arguments.bundle)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
