@@ -1,0 +1,161 @@
+/* The public reader of tuning records: lines -> traces -> canonical actions. */
+#include "common/error.h"
+#include "common/file.h"
+#include "schedule/lines.h"
+#include "schedule/trace.h"
+#include <string.h>
+
+/* TVM writes 1e10 for a candidate that did not build or run. */
+static const double FAILED_SECONDS = 1e9;
+
+struct foreloop_records {
+    foreloop_allocator allocator;
+    int full_trace;
+    foreloop_file file; /* zero when the data are the caller's */
+    foreloop_lines *lines;
+    foreloop_walk *walk;
+    foreloop_arena arena;       /* of the current record */
+    foreloop_value_stack stack; /* of the parser */
+};
+
+void foreloop_records_options_init(foreloop_records_options *options, size_t size) {
+    if (options && size >= sizeof options->size) {
+        memset(options, 0, size);
+        options->size = size;
+    }
+}
+
+void foreloop_records_close(foreloop_records *records) {
+    if (!records)
+        return;
+    foreloop_allocator allocator = records->allocator;
+    foreloop_lines_close(records->lines);
+    foreloop_walk_close(records->walk);
+    foreloop_arena_close(&records->arena);
+    foreloop_release(&allocator, records->stack.values);
+    foreloop_file_close(&records->file);
+    foreloop_release(&allocator, records);
+}
+
+static foreloop_status create(foreloop_records **records, const foreloop_records_options *options,
+                              foreloop_error *error) {
+    foreloop_records_options given = {.size = sizeof given};
+    if (options) {
+        if (options->size < sizeof options->size)
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                                 "the records options have no size; call foreloop_records_options_init first");
+        memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    }
+    foreloop_allocator allocator = foreloop_allocator_or_default(given.allocator);
+    foreloop_records *r = foreloop_allocate_zeroed(&allocator, 1, sizeof *r);
+    if (!r)
+        return foreloop_fail_memory(error, 1, sizeof *r, "a reader of tuning records");
+    r->allocator = allocator;
+    r->full_trace = given.full_trace;
+    r->arena.allocator = &r->allocator;
+    r->walk = foreloop_walk_create(&r->allocator);
+    if (!r->walk) {
+        foreloop_records_close(r);
+        return foreloop_fail_memory(error, 1, 1, "a reader of tuning records");
+    }
+    *records = r;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_records_open(foreloop_records **records, const char *path,
+                                      const foreloop_records_options *options, foreloop_error *error) {
+    if (!records || !path)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "foreloop_records_open: records and path must not be NULL");
+    foreloop_records *r = NULL;
+    FORELOOP_TRY(create(&r, options, error));
+    foreloop_status status = foreloop_file_open(&r->file, path, &r->allocator, false, error);
+    if (status == FORELOOP_OK)
+        status = foreloop_lines_open(&r->lines, r->file.data, r->file.size, &r->allocator, error);
+    if (status != FORELOOP_OK) {
+        foreloop_records_close(r);
+        return status;
+    }
+    *records = r;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_records_open_memory(foreloop_records **records, const void *data, size_t size,
+                                             const foreloop_records_options *options, foreloop_error *error) {
+    if (!records || (!data && size > 0))
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "foreloop_records_open_memory: records and data must not be NULL");
+    foreloop_records *r = NULL;
+    FORELOOP_TRY(create(&r, options, error));
+    foreloop_status status = foreloop_lines_open(&r->lines, data ? data : "", size, &r->allocator, error);
+    if (status != FORELOOP_OK) {
+        foreloop_records_close(r);
+        return status;
+    }
+    *records = r;
+    return FORELOOP_OK;
+}
+
+static bool is_blank_line(const char *line, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
+            return false;
+    return true;
+}
+
+/* All run times, or none when one of them tells of a failure. */
+static foreloop_status take_seconds(foreloop_records *r, const foreloop_trace_record *trace, foreloop_record *record,
+                                    foreloop_error *error) {
+    size_t count = trace->seconds_count;
+    double *seconds = foreloop_arena_allocate(&r->arena, count, sizeof *seconds);
+    if (!seconds)
+        return foreloop_fail_memory(error, count, sizeof *seconds, "the run times of a tuning record");
+    record->seconds = seconds;
+    record->seconds_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const foreloop_value *value = &trace->seconds[i];
+        if (value->type != FORELOOP_VALUE_NUMBER || !(value->number > 0 && value->number < FAILED_SECONDS))
+            return FORELOOP_OK;
+        seconds[i] = value->number;
+    }
+    record->seconds_count = count;
+    return FORELOOP_OK;
+}
+
+static foreloop_status read_record(foreloop_records *r, const char *line, size_t length, foreloop_record *record,
+                                   foreloop_error *error) {
+    foreloop_trace_record trace;
+    foreloop_walk_result walked;
+    foreloop_arena_reset(&r->arena);
+    FORELOOP_TRY(foreloop_trace_parse(&trace, line, length, &r->arena, &r->stack, error));
+    FORELOOP_TRY(take_seconds(r, &trace, record, error));
+    FORELOOP_TRY(foreloop_walk_trace(r->walk, trace.instructions, trace.instruction_count, r->full_trace != 0,
+                                     &r->arena, &walked, error));
+    record->workload = trace.workload;
+    record->target = trace.target;
+    record->actions = walked.actions;
+    record->action_count = walked.action_count;
+    record->instructions = walked.instructions;
+    record->unknown_instructions = walked.unknown_instructions;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_records_next(foreloop_records *records, foreloop_record *record, foreloop_error *error) {
+    if (!records || !record || record->size < sizeof record->size)
+        return foreloop_fail(
+            error, FORELOOP_ERROR_ARGUMENT,
+            "foreloop_records_next: records and record must not be NULL, and record->size must be set");
+    const char *line;
+    size_t length;
+    foreloop_record result = {.size = record->size};
+    do
+        FORELOOP_TRY(foreloop_lines_next(records->lines, &line, &length, &result.line, error));
+    while (is_blank_line(line, length));
+    foreloop_error detail = {.code = FORELOOP_OK};
+    foreloop_status status = read_record(records, line, length, &result, &detail);
+    if (status != FORELOOP_OK)
+        return foreloop_fail_at(error, status, FORELOOP_POSITION_LINE, result.line + 1, "line %llu: %s",
+                                (unsigned long long)result.line + 1, detail.message);
+    memcpy(record, &result, record->size < sizeof result ? record->size : sizeof result);
+    return FORELOOP_OK;
+}

@@ -1,0 +1,267 @@
+/* Tables of the walk: name look-up, loops, blocks and nests; and what the first pass over a trace teaches the second.
+ */
+#include "schedule/walk_state.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include <string.h>
+
+enum { FIRST_SLOTS = 64 };
+
+foreloop_walk *foreloop_walk_create(const foreloop_allocator *allocator) {
+    foreloop_walk *walk = foreloop_allocate_zeroed(allocator, 1, sizeof *walk);
+    if (walk)
+        walk->allocator = allocator;
+    return walk;
+}
+
+void foreloop_walk_close(foreloop_walk *walk) {
+    if (!walk)
+        return;
+    const foreloop_allocator *allocator = walk->allocator;
+    foreloop_release(allocator, walk->names);
+    foreloop_release(allocator, walk->slots);
+    foreloop_release(allocator, walk->loops);
+    foreloop_release(allocator, walk->fused);
+    foreloop_release(allocator, walk->gathered);
+    foreloop_release(allocator, walk->blocks);
+    foreloop_release(allocator, walk->loop_hints);
+    foreloop_release(allocator, walk->block_hints);
+    foreloop_release(allocator, walk->actions);
+    foreloop_release(allocator, walk->instructions);
+    foreloop_release(allocator, walk);
+}
+
+void foreloop_walk_reset(foreloop_walk *walk) {
+    /* Only the used slots: one huge trace must not make every later reset slow. */
+    for (size_t i = 0; i < walk->name_count; i++)
+        walk->slots[walk->names[i].slot] = 0;
+    walk->name_count = 0;
+    walk->loop_count = 0;
+    walk->fused_count = 0;
+    walk->mark = 0;
+    walk->block_count = 0;
+    walk->named_count = 0;
+    walk->action_count = 0;
+    walk->argument_count = 0;
+    walk->done = 0;
+}
+
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_name(char space, const char *text, size_t length) {
+    uint64_t hash = foreloop_hash(foreloop_hash(FORELOOP_HASH_START, &space, 1), text, length);
+    return hash ^ (hash >> 32);
+}
+
+/* The slot of the name, or the free one where it would go. */
+static size_t find_slot(const foreloop_walk *walk, uint64_t hash, const char *text, size_t length) {
+    size_t slot = (size_t)hash & (walk->slot_count - 1);
+    while (walk->slots[slot] != 0) {
+        const foreloop_name *name = &walk->names[walk->slots[slot] - 1];
+        if (name->hash == hash && name->length == length && memcmp(name->text, text, length) == 0)
+            break;
+        slot = (slot + 1) & (walk->slot_count - 1);
+    }
+    return slot;
+}
+
+static foreloop_status grow_slots(foreloop_walk *walk) {
+    if (walk->slot_count / 2 > walk->name_count)
+        return FORELOOP_OK;
+    size_t count = walk->slot_count ? walk->slot_count * 2 : FIRST_SLOTS;
+    uint32_t *slots = foreloop_allocate_zeroed(walk->allocator, count, sizeof *slots);
+    if (!slots)
+        return foreloop_fail_memory(walk->error, count, sizeof *slots, "the variables of a trace");
+    foreloop_release(walk->allocator, walk->slots);
+    walk->slots = slots;
+    walk->slot_count = count;
+    for (size_t i = 0; i < walk->name_count; i++) {
+        foreloop_name *name = &walk->names[i];
+        name->slot = find_slot(walk, name->hash, name->text, name->length);
+        slots[name->slot] = (uint32_t)(i + 1);
+    }
+    return FORELOOP_OK;
+}
+
+foreloop_binding *foreloop_walk_bind(foreloop_walk *walk, char space, const char *text, size_t length) {
+    if (grow_slots(walk) != FORELOOP_OK)
+        return NULL;
+    uint64_t hash = hash_name(space, text, length);
+    size_t slot = find_slot(walk, hash, text, length);
+    if (walk->slots[slot] != 0)
+        return &walk->names[walk->slots[slot] - 1].binding;
+    if (foreloop_reserve(walk->allocator, &walk->names, &walk->name_capacity, walk->name_count, walk->name_count + 1,
+                         sizeof *walk->names, walk->error) != FORELOOP_OK)
+        return NULL;
+    foreloop_name *name = &walk->names[walk->name_count++];
+    *name = (foreloop_name){.text = text, .length = length, .hash = hash, .slot = slot};
+    walk->slots[slot] = (uint32_t)walk->name_count;
+    return &name->binding;
+}
+
+foreloop_binding foreloop_walk_look_up(const foreloop_walk *walk, char space, const char *text, size_t length) {
+    if (walk->slot_count > 0) {
+        size_t slot = find_slot(walk, hash_name(space, text, length), text, length);
+        if (walk->slots[slot] != 0)
+            return walk->names[walk->slots[slot] - 1].binding;
+    }
+    return (foreloop_binding){.type = FORELOOP_VARIABLE_NONE};
+}
+
+/* ---- Loops and blocks -------------------------------------------------------------------------------------------- */
+
+foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t *index) {
+    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->loops, &walk->loop_capacity, walk->loop_count,
+                                  walk->loop_count + 1, sizeof *walk->loops, walk->error));
+    foreloop_loop *loop = &walk->loops[walk->loop_count];
+    *loop = (foreloop_loop){.axis = -1, .level = -1, .block = block, .parent = FORELOOP_WALK_NONE};
+    if (walk->loop_count < walk->loop_hint_count) {
+        loop->kind = walk->loop_hints[walk->loop_count].kind;
+        loop->axis = walk->loop_hints[walk->loop_count].axis;
+    }
+    *index = walk->loop_count++;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t *index) {
+    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->blocks, &walk->block_capacity, walk->block_count,
+                                  walk->block_count + 1, sizeof *walk->blocks, walk->error));
+    foreloop_block *block = &walk->blocks[walk->block_count];
+    *block = (foreloop_block){.origin = origin,
+                              .base = base == FORELOOP_WALK_NONE ? walk->block_count : walk->blocks[base].base,
+                              .order = FORELOOP_WALK_NONE,
+                              .at_block = FORELOOP_WALK_NONE,
+                              .cache = FORELOOP_WALK_NONE,
+                              .rfactor = FORELOOP_WALK_NONE};
+    if (origin == FORELOOP_BLOCK_NAMED)
+        block->order = walk->named_count++;
+    if (walk->block_count < walk->block_hint_count) {
+        block->tiled = walk->block_hints[walk->block_count].tiled;
+        block->rfactored = walk->block_hints[walk->block_count].rfactored;
+    }
+    *index = walk->block_count++;
+    return FORELOOP_OK;
+}
+
+size_t foreloop_walk_depth(const foreloop_walk *walk, size_t loop) {
+    const foreloop_block *block = &walk->blocks[walk->loops[loop].block];
+    for (size_t i = 0; i < block->nest_count; i++)
+        if (block->nest[i] == loop)
+            return i;
+    return FORELOOP_WALK_NONE;
+}
+
+/* Makes room for `count` loops in all; forgets the nest and says false when that is too many. */
+static foreloop_status reserve_nest(foreloop_walk *walk, foreloop_block *block, size_t count, bool *fits) {
+    *fits = count <= FORELOOP_WALK_MAX_NEST;
+    if (!*fits) {
+        block->nest_count = 0;
+    } else if (count > block->nest_capacity) {
+        size_t capacity = count * 2;
+        size_t *nest = foreloop_arena_allocate(walk->arena, capacity, sizeof *nest);
+        if (!nest)
+            return foreloop_fail_memory(walk->error, capacity, sizeof *nest, "the loops of a block");
+        if (block->nest_count > 0)
+            memcpy(nest, block->nest, block->nest_count * sizeof *nest);
+        block->nest = nest;
+        block->nest_capacity = capacity;
+    }
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_walk_insert(foreloop_walk *walk, size_t block_index, size_t depth, size_t first,
+                                     size_t count) {
+    foreloop_block *block = &walk->blocks[block_index];
+    bool fits;
+    FORELOOP_TRY(reserve_nest(walk, block, block->nest_count + count, &fits));
+    if (!fits || count == 0)
+        return FORELOOP_OK;
+    memmove(block->nest + depth + count, block->nest + depth, (block->nest_count - depth) * sizeof *block->nest);
+    for (size_t i = 0; i < count; i++)
+        block->nest[depth + i] = first + i;
+    block->nest_count += count;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_walk_replace(foreloop_walk *walk, size_t block_index, size_t depth, size_t first,
+                                      size_t count) {
+    foreloop_block *block = &walk->blocks[block_index];
+    block->nest_count--;
+    memmove(block->nest + depth, block->nest + depth + 1, (block->nest_count - depth) * sizeof *block->nest);
+    return foreloop_walk_insert(walk, block_index, depth, first, count);
+}
+
+/* ---- From the first pass to the second --------------------------------------------------------------------------- */
+
+/* A loop that RFactor takes is a reduction, and so is what it was split from or fused of. Made later means a higher
+ * index, so one sweep from the end reaches everything. */
+static void spread_reductions(foreloop_walk *walk) {
+    for (size_t i = walk->loop_count; i-- > 0;) {
+        const foreloop_loop *loop = &walk->loops[i];
+        if (loop->kind != FORELOOP_LOOP_REDUCTION)
+            continue;
+        if (loop->parent != FORELOOP_WALK_NONE)
+            walk->loops[loop->parent].kind = FORELOOP_LOOP_REDUCTION;
+        for (size_t k = 0; k < loop->fused_count; k++)
+            walk->loops[walk->fused[loop->fused_first + k]].kind = FORELOOP_LOOP_REDUCTION;
+    }
+}
+
+/* Multi-level tiling splits a spatial axis in as many parts as its structure has S, a reduction in as many as R. */
+static void class_tiled_axes(foreloop_walk *walk, const foreloop_block *block) {
+    size_t spatial = 0, reduction = 0;
+    for (const char *letter = block->structure; *letter; letter++) {
+        spatial += *letter == 'S';
+        reduction += *letter == 'R';
+    }
+    if (spatial == reduction)
+        return;
+    for (size_t i = 0; i < block->axis_count; i++) {
+        foreloop_loop *loop = &walk->loops[block->first_axis + i];
+        size_t parts = loop->parts > 0 ? loop->parts : 1;
+        if (parts == spatial)
+            loop->kind = FORELOOP_LOOP_SPATIAL;
+        else if (parts == reduction)
+            loop->kind = FORELOOP_LOOP_REDUCTION;
+    }
+}
+
+static void number_axes(foreloop_walk *walk, const foreloop_block *block) {
+    int spatial = 0, reduction = 0;
+    for (size_t i = block->axis_count; i-- > 0;) {
+        foreloop_loop *loop = &walk->loops[block->first_axis + i];
+        int *next = loop->kind == FORELOOP_LOOP_SPATIAL ? &spatial : &reduction;
+        if (loop->kind != FORELOOP_LOOP_UNKNOWN && *next < FORELOOP_WALK_MAX_NEST)
+            loop->axis = (*next)++;
+    }
+}
+
+foreloop_status foreloop_walk_learn(foreloop_walk *walk) {
+    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->loop_hints, &walk->loop_hint_capacity, 0, walk->loop_count,
+                                  sizeof *walk->loop_hints, walk->error));
+    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->block_hints, &walk->block_hint_capacity, 0, walk->block_count,
+                                  sizeof *walk->block_hints, walk->error));
+    spread_reductions(walk);
+    size_t tiled_count = 0;
+    walk->tiled_block = FORELOOP_WALK_NONE;
+    for (size_t i = 0; i < walk->block_count; i++) {
+        const foreloop_block *block = &walk->blocks[i];
+        if (block->structure) {
+            class_tiled_axes(walk, block);
+            walk->tiled_block = tiled_count++ == 0 ? i : FORELOOP_WALK_NONE;
+        }
+        number_axes(walk, block);
+        walk->block_hints[i] = (foreloop_block_hint){.tiled = block->structure != NULL, .rfactored = block->rfactored};
+    }
+    for (size_t i = 0; i < walk->loop_count; i++) {
+        const foreloop_loop *loop = &walk->loops[i];
+        /* Loops that are made of others take class and axis from those. */
+        bool axis = loop->parent == FORELOOP_WALK_NONE && loop->fused_count == 0;
+        walk->loop_hints[i] =
+            axis ? (foreloop_loop_hint){loop->kind, loop->axis} : (foreloop_loop_hint){FORELOOP_LOOP_UNKNOWN, -1};
+    }
+    walk->loop_hint_count = walk->loop_count;
+    walk->block_hint_count = walk->block_count;
+    walk->named_total = walk->named_count;
+    return FORELOOP_OK;
+}

@@ -1,0 +1,152 @@
+/* What the walk of a trace knows: variables by name, blocks, loops, and the order of the loops around each block. */
+#ifndef FORELOOP_SCHEDULE_WALK_STATE_H
+#define FORELOOP_SCHEDULE_WALK_STATE_H
+
+#include "schedule/trace.h"
+
+/* No loop, block or index. */
+#define FORELOOP_WALK_NONE SIZE_MAX
+
+enum {
+    FORELOOP_WALK_MAX_NEST = 512, /* loops of one block in known order; more are walked without their order */
+    FORELOOP_WALK_MAX_ARGUMENTS = 32
+};
+
+typedef enum foreloop_loop_class {
+    FORELOOP_LOOP_UNKNOWN,
+    FORELOOP_LOOP_SPATIAL,
+    FORELOOP_LOOP_REDUCTION
+} foreloop_loop_class;
+
+typedef struct foreloop_loop {
+    double extent; /* 0: unknown */
+    foreloop_loop_class kind;
+    int axis;     /* counted from the innermost of its class, -1: unknown */
+    int level;    /* letter of the tiling structure, or part of its split; -1: unknown */
+    bool whole;   /* an axis, or axes fused, that nothing has split yet */
+    size_t block; /* whose nest it is in */
+    size_t parent;
+    size_t fused_first, fused_count; /* inputs of the Fuse that made it, in `fused` */
+    size_t parts;                    /* that it was split into, 0: not split */
+    size_t mark;                     /* of the instruction that last gathered it */
+} foreloop_loop;
+
+typedef enum foreloop_block_origin {
+    FORELOOP_BLOCK_OTHER,
+    FORELOOP_BLOCK_ROOT,
+    FORELOOP_BLOCK_NAMED,
+    FORELOOP_BLOCK_CACHE,
+    FORELOOP_BLOCK_RFACTOR,
+    FORELOOP_BLOCK_PRODUCER,
+    FORELOOP_BLOCK_CONSUMER
+} foreloop_block_origin;
+
+typedef struct foreloop_block {
+    foreloop_block_origin origin;
+    const char *structure;         /* of multi-level tiling, terminated; NULL: none */
+    bool tiled;                    /* has a structure, now or later in the trace */
+    bool rfactored;                /* likewise */
+    size_t base;                   /* the block that it was made from, or itself */
+    size_t order;                  /* of the named ones, from 0 */
+    size_t first_axis, axis_count; /* loops of its first GetLoops */
+    size_t *nest;                  /* loops from the outermost; in the arena */
+    size_t nest_count, nest_capacity;
+    size_t at_block, at_depth; /* computed at this loop of that block's nest */
+    size_t cache, rfactor;     /* blocks made from it by CacheWrite and RFactor */
+} foreloop_block;
+
+typedef enum foreloop_variable_type {
+    FORELOOP_VARIABLE_NONE,
+    FORELOOP_VARIABLE_BLOCK,
+    FORELOOP_VARIABLE_LOOP,
+    FORELOOP_VARIABLE_NUMBER,
+    FORELOOP_VARIABLE_LOCATION
+} foreloop_variable_type;
+
+/* What a variable or a block's name stands for. */
+typedef struct foreloop_binding {
+    foreloop_variable_type type;
+    bool known;    /* the number or location was decided */
+    size_t index;  /* of the loop or block */
+    double number; /* sampled value, or location: -2 inline, -1 root, else loop */
+} foreloop_binding;
+
+typedef struct foreloop_name {
+    const char *text;
+    size_t length;
+    uint64_t hash;
+    size_t slot;
+    foreloop_binding binding;
+} foreloop_name;
+
+/* Learned in a first pass, told to the second by index. */
+typedef struct foreloop_loop_hint {
+    foreloop_loop_class kind;
+    int axis;
+} foreloop_loop_hint;
+typedef struct foreloop_block_hint {
+    bool tiled;
+    bool rfactored;
+} foreloop_block_hint;
+
+struct foreloop_walk {
+    const foreloop_allocator *allocator;
+    foreloop_arena *arena;
+    foreloop_error *error;
+
+    foreloop_name *names;
+    size_t name_count, name_capacity;
+    uint32_t *slots; /* index into names + 1 */
+    size_t slot_count;
+
+    foreloop_loop *loops;
+    size_t loop_count, loop_capacity;
+    size_t *fused;
+    size_t fused_count, fused_capacity;
+    size_t mark;
+    size_t *gathered; /* loops among the inputs of the current instruction */
+    size_t gathered_count, gathered_capacity;
+
+    foreloop_block *blocks;
+    size_t block_count, block_capacity;
+    size_t named_count; /* blocks with a name, without roots */
+
+    foreloop_loop_hint *loop_hints;
+    size_t loop_hint_count, loop_hint_capacity;
+    foreloop_block_hint *block_hints;
+    size_t block_hint_count, block_hint_capacity;
+    size_t named_total; /* named_count at the end of the first pass */
+    size_t tiled_block; /* the only tiled block, or NONE */
+
+    bool emitting;
+    size_t done;                                              /* instructions up to and with the current one */
+    foreloop_argument arguments[FORELOOP_WALK_MAX_ARGUMENTS]; /* of the action being made */
+    size_t argument_count;
+    foreloop_action *actions;
+    uint32_t *instructions;
+    size_t action_count, action_capacity, instruction_capacity;
+};
+
+/* Forgets variables, loops and blocks, keeps hints. */
+void foreloop_walk_reset(foreloop_walk *walk);
+/* Makes the hints of the second pass from the state at the end of the first. */
+foreloop_status foreloop_walk_learn(foreloop_walk *walk);
+
+/* The binding of a name (made when absent), or NULL for want of memory. `space` keeps names of one sort apart. */
+foreloop_binding *foreloop_walk_bind(foreloop_walk *walk, char space, const char *text, size_t length);
+/* A zero binding when the name is not bound. */
+foreloop_binding foreloop_walk_look_up(const foreloop_walk *walk, char space, const char *text, size_t length);
+
+/* New ones, with the hints of the first pass. Their index goes to *index. */
+foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t *index);
+foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t *index);
+
+/* Place of a loop in its block's nest, or NONE. */
+size_t foreloop_walk_depth(const foreloop_walk *walk, size_t loop);
+/* Puts the loops first .. first + count - 1 into a block's nest before `depth`. A nest that grows too long is
+ * forgotten. */
+foreloop_status foreloop_walk_insert(foreloop_walk *walk, size_t block, size_t depth, size_t first, size_t count);
+/* Replaces the loop at `depth` by the loops first .. first + count - 1. */
+foreloop_status foreloop_walk_replace(foreloop_walk *walk, size_t block, size_t depth, size_t first, size_t count);
+
+#endif
