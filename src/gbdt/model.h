@@ -13,7 +13,8 @@
 #define FORELOOP_GBDT_DEFAULT_LEFT UINT32_C(0x80000000) /* a missing value goes left */
 #define FORELOOP_GBDT_CATEGORICAL  UINT32_C(0x40000000) /* `set` instead of `threshold` */
 #define FORELOOP_GBDT_FEATURE      UINT32_C(0x3fffffff)
-#define FORELOOP_GBDT_MAX_COUNT    ((size_t)1 << 30) /* of features, nodes, trees and outputs */
+#define FORELOOP_GBDT_MAX_COUNT    ((size_t)1 << 30) /* of features, nodes and trees */
+#define FORELOOP_GBDT_MAX_OUTPUTS  ((size_t)1 << 20)
 
 /* Children are neighbours, left before right. A leaf is a node that steps to itself (threshold NaN, so that everything
  * goes right, and `left` one before it): walks may take too many steps. Its value stands in `values`. */
@@ -72,28 +73,40 @@ typedef struct foreloop_gbdt_source_node {
     uint32_t feature;
     bool default_left;
     bool categorical;
-    bool reached;          /* false; for foreloop_gbdt_add_tree */
-    size_t category_begin; /* in the list of categories that is given with the tree */
-    size_t category_count;
+    bool reached;          /* false at first; for foreloop_gbdt_add_tree */
+    size_t category_begin; /* of a categorical node, in the list of categories that is given with the tree */
+    size_t category_count; /* not 0 */
 } foreloop_gbdt_source_node;
 
 /* An empty model over the allocator. */
 foreloop_status foreloop_gbdt_create(foreloop_gbdt **gbdt, const foreloop_allocator *allocator, foreloop_error *error);
 
 /* Adds a tree whose root is nodes[0]. Checks that children are in range and that each node is reached once at the most,
- * and leaves out those that are not reached; sorts the categories of the sets in place. */
+ * and leaves out those that are not reached. */
 foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count,
-                                       uint32_t *categories, uint32_t output, foreloop_error *error);
+                                       const uint32_t *categories, foreloop_error *error);
 
-/* Ends loading: checks features and outputs against feature_count and output_count, multiplies the leaves of tree t by
- * weights[t] unless NULL, drops the trees before `begin` and from `end` on, sorts the rest by output. */
+/* Ends loading, when the outputs of the trees are set: checks features and outputs against feature_count and
+ * output_count, multiplies the leaves of tree t by weights[t] unless NULL, drops the trees before `begin` and from
+ * `end` on, sorts the rest by output. */
 foreloop_status foreloop_gbdt_finish(foreloop_gbdt *gbdt, const float *weights, size_t weight_count, size_t begin,
                                      size_t end, foreloop_error *error);
 
-/* Turns the range of iterations of the options into one of trees: iteration i is the trees indptr[i] to
- * indptr[i + 1] - 1. */
-foreloop_status foreloop_gbdt_select(const foreloop_gbdt_options *options, const size_t *indptr, size_t iteration_count,
-                                     size_t *begin, size_t *end, foreloop_error *error);
+/* The range of iterations that the options ask for, checked against their number. */
+foreloop_status foreloop_gbdt_select(const foreloop_gbdt_options *options, size_t iteration_count, size_t *begin,
+                                     size_t *end, foreloop_error *error);
+
+/* Whether a node is a leaf. */
+static inline bool foreloop_gbdt_is_leaf(const foreloop_gbdt *gbdt, size_t index) {
+    return gbdt->nodes[index].left + 1u == (uint32_t)index;
+}
+
+/* Hands on a status of the functions above: on failure names the document, and the offset of what was being read. */
+foreloop_status foreloop_gbdt_locate(foreloop_json *json, size_t offset, foreloop_status status);
+
+/* A category, from 0 to 2^24 - 1: beyond, a float32 cannot tell them apart. Appends it to a list. */
+foreloop_status foreloop_gbdt_read_category(foreloop_json *json, const foreloop_allocator *allocator, uint32_t **list,
+                                            size_t *capacity, size_t *count);
 
 /* Adds a sentence to the notes. */
 foreloop_status foreloop_gbdt_note(foreloop_gbdt *gbdt, foreloop_error *error, const char *format, ...)

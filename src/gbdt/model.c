@@ -1,0 +1,390 @@
+/* Building, opening and describing a model of trees. Every loader passes its trees through foreloop_gbdt_add_tree and
+ * foreloop_gbdt_finish, which check all that prediction relies on. */
+#include "gbdt/model.h"
+#include "common/file.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void foreloop_gbdt_options_init(foreloop_gbdt_options *options, size_t size) {
+    memset(options, 0, size);
+    options->size = size;
+}
+
+foreloop_status foreloop_gbdt_create(foreloop_gbdt **gbdt, const foreloop_allocator *allocator, foreloop_error *error) {
+    foreloop_allocator own = foreloop_allocator_or_default(allocator);
+    foreloop_gbdt *made = foreloop_allocate_zeroed(&own, 1, sizeof *made);
+    if (!made)
+        return foreloop_fail_memory(error, 1, sizeof *made, "the trees");
+    made->allocator = own;
+    made->texts.allocator = &made->allocator;
+    made->notes.allocator = &made->allocator;
+    made->objective = foreloop_gbdt_unknown_objective();
+    made->output_count = 1;
+    made->best_iteration = -1;
+    *gbdt = made;
+    return FORELOOP_OK;
+}
+
+void foreloop_gbdt_close(foreloop_gbdt *gbdt) {
+    if (!gbdt)
+        return;
+    foreloop_allocator allocator = gbdt->allocator;
+    foreloop_release(&allocator, gbdt->nodes);
+    foreloop_release(&allocator, gbdt->values);
+    foreloop_release(&allocator, gbdt->trees);
+    foreloop_release(&allocator, gbdt->output_trees);
+    foreloop_release(&allocator, gbdt->base_margins);
+    foreloop_release(&allocator, gbdt->categories);
+    foreloop_release(&allocator, gbdt->sets);
+    foreloop_release(&allocator, (void *)gbdt->feature_names);
+    foreloop_arena_close(&gbdt->texts);
+    foreloop_buffer_close(&gbdt->notes);
+    foreloop_release(&allocator, gbdt);
+}
+
+foreloop_status foreloop_gbdt_note(foreloop_gbdt *gbdt, foreloop_error *error, const char *format, ...) {
+    char sentence[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    if (gbdt->notes.size > 0)
+        FORELOOP_TRY(foreloop_buffer_append(&gbdt->notes, "; ", 2, error));
+    return foreloop_buffer_append(&gbdt->notes, sentence, strlen(sentence), error);
+}
+
+/* ---- Adding trees ------------------------------------------------------------------------------------------------ */
+
+/* Appends a node that, until its turn comes, holds the place of its source in `left`. */
+static foreloop_status push_node(foreloop_gbdt *gbdt, size_t source, foreloop_error *error) {
+    size_t index = gbdt->node_count;
+    if (index >= FORELOOP_GBDT_MAX_COUNT)
+        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "the trees have more than 2^30 nodes");
+    FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->nodes, &gbdt->node_capacity, index, index + 1,
+                                  sizeof *gbdt->nodes, error));
+    FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->values, &gbdt->value_capacity, index, index + 1,
+                                  sizeof *gbdt->values, error));
+    gbdt->nodes[index].split.threshold = NAN;
+    gbdt->nodes[index].left = (uint32_t)source;
+    gbdt->nodes[index].feature = 0;
+    gbdt->values[index] = 0.0f;
+    gbdt->node_count++;
+    return FORELOOP_OK;
+}
+
+static void sift_down(uint32_t *heap, size_t place, size_t count) {
+    for (;;) {
+        size_t child = 2 * place + 1;
+        if (child >= count)
+            return;
+        if (child + 1 < count && heap[child + 1] > heap[child])
+            child++;
+        if (heap[place] >= heap[child])
+            return;
+        uint32_t moved = heap[place];
+        heap[place] = heap[child];
+        heap[child] = moved;
+        place = child;
+    }
+}
+
+/* Heap sort, since the C library's qsort may allocate. */
+static void sort_ascending(uint32_t *values, size_t count) {
+    for (size_t i = count / 2; i-- > 0;)
+        sift_down(values, i, count);
+    for (size_t end = count; end-- > 1;) {
+        uint32_t largest = values[0];
+        values[0] = values[end];
+        values[end] = largest;
+        sift_down(values, 0, end);
+    }
+}
+
+static foreloop_status push_set(foreloop_gbdt *gbdt, const uint32_t *categories, size_t count, uint32_t *set,
+                                foreloop_error *error) {
+    size_t begin = gbdt->category_count;
+    if (count > FORELOOP_GBDT_MAX_COUNT - begin)
+        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "the trees have more than 2^30 categories");
+    FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->categories, &gbdt->category_capacity, begin, begin + count,
+                                  sizeof *gbdt->categories, error));
+    FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->sets, &gbdt->set_capacity,
+                                  gbdt->set_count > 0 ? gbdt->set_count + 1 : 0, gbdt->set_count + 2,
+                                  sizeof *gbdt->sets, error));
+    memcpy(gbdt->categories + begin, categories, count * sizeof *categories);
+    sort_ascending(gbdt->categories + begin, count);
+    gbdt->category_count += count;
+    gbdt->sets[gbdt->set_count] = (uint32_t)begin;
+    gbdt->sets[gbdt->set_count + 1] = (uint32_t)gbdt->category_count;
+    *set = (uint32_t)gbdt->set_count++;
+    return FORELOOP_OK;
+}
+
+static foreloop_status push_child(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count, size_t parent,
+                                  int64_t child, foreloop_error *error) {
+    if (child < 0 || (uint64_t)child >= count)
+        return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu: node %zu has child %lld, but there are %zu nodes",
+                             gbdt->tree_count, parent, (long long)child, count);
+    if (nodes[child].reached)
+        return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu: node %lld has two parents, or is in a cycle",
+                             gbdt->tree_count, (long long)child);
+    nodes[child].reached = true;
+    return push_node(gbdt, (size_t)child, error);
+}
+
+/* Fills in node `index`, whose source is `source`, and appends its children. */
+static foreloop_status build_node(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count,
+                                  const uint32_t *categories, size_t index, foreloop_gbdt_tree *tree,
+                                  foreloop_error *error) {
+    size_t place = gbdt->nodes[index].left;
+    const foreloop_gbdt_source_node *source = &nodes[place];
+    if (source->left == -1) {
+        if (!isfinite(source->value))
+            return foreloop_fail(error, FORELOOP_ERROR_VALUE, "tree %zu: the leaf at node %zu is NaN or infinite",
+                                 gbdt->tree_count, place);
+        gbdt->values[index] = source->value;
+        gbdt->nodes[index].left = (uint32_t)index - 1u;
+        return FORELOOP_OK;
+    }
+    foreloop_gbdt_node node = {.split.threshold = source->value, .left = (uint32_t)gbdt->node_count};
+    node.feature = source->feature | (source->default_left ? FORELOOP_GBDT_DEFAULT_LEFT : 0);
+    if (source->categorical) {
+        if (source->category_count == 0)
+            return foreloop_fail(error, FORELOOP_ERROR_FORMAT,
+                                 "tree %zu: node %zu is categorical but has no categories", gbdt->tree_count, place);
+        FORELOOP_TRY(
+            push_set(gbdt, categories + source->category_begin, source->category_count, &node.split.set, error));
+        node.feature |= FORELOOP_GBDT_CATEGORICAL;
+        tree->categorical = 1;
+    }
+    FORELOOP_TRY(push_child(gbdt, nodes, count, place, source->left, error));
+    FORELOOP_TRY(push_child(gbdt, nodes, count, place, source->right, error));
+    gbdt->nodes[index] = node;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count,
+                                       const uint32_t *categories, foreloop_error *error) {
+    if (count == 0)
+        return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu has no nodes", gbdt->tree_count);
+    if (count > FORELOOP_GBDT_MAX_COUNT || gbdt->tree_count >= FORELOOP_GBDT_MAX_COUNT)
+        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "more than 2^30 trees, or nodes in tree %zu",
+                             gbdt->tree_count);
+    FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->trees, &gbdt->tree_capacity, gbdt->tree_count,
+                                  gbdt->tree_count + 1, sizeof *gbdt->trees, error));
+    foreloop_gbdt_tree tree = {.root = (uint32_t)gbdt->node_count};
+    nodes[0].reached = true;
+    FORELOOP_TRY(push_node(gbdt, 0, error));
+    /* Breadth first: the nodes behind `index` are the queue. */
+    size_t level_end = gbdt->node_count;
+    for (size_t index = tree.root; index < gbdt->node_count; index++) {
+        if (index == level_end) {
+            tree.depth++;
+            level_end = gbdt->node_count;
+        }
+        FORELOOP_TRY(build_node(gbdt, nodes, count, categories, index, &tree, error));
+    }
+    gbdt->trees[gbdt->tree_count++] = tree;
+    return FORELOOP_OK;
+}
+
+/* ---- Finishing --------------------------------------------------------------------------------------------------- */
+
+static size_t tree_end_node(const foreloop_gbdt *gbdt, size_t tree) {
+    return tree + 1 < gbdt->tree_count ? gbdt->trees[tree + 1].root : gbdt->node_count;
+}
+
+static foreloop_status check_tree(const foreloop_gbdt *gbdt, size_t index, foreloop_error *error) {
+    const foreloop_gbdt_tree *tree = &gbdt->trees[index];
+    if (tree->output >= gbdt->output_count)
+        return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu adds to output %u, but the model has %zu outputs",
+                             index, (unsigned)tree->output, gbdt->output_count);
+    size_t end = tree_end_node(gbdt, index);
+    for (size_t i = tree->root; i < end; i++) {
+        uint32_t feature = gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE;
+        if (!foreloop_gbdt_is_leaf(gbdt, i) && feature >= gbdt->feature_count)
+            return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu splits on feature %u, but the model has %zu",
+                                 index, (unsigned)feature, gbdt->feature_count);
+    }
+    return FORELOOP_OK;
+}
+
+static foreloop_status weigh_tree(foreloop_gbdt *gbdt, size_t index, float weight, foreloop_error *error) {
+    size_t end = tree_end_node(gbdt, index);
+    for (size_t i = gbdt->trees[index].root; i < end; i++) {
+        gbdt->values[i] *= weight;
+        if (!isfinite(gbdt->values[i]))
+            return foreloop_fail(error, FORELOOP_ERROR_VALUE, "the weight of tree %zu makes a leaf NaN or infinite",
+                                 index);
+    }
+    return FORELOOP_OK;
+}
+
+/* Moves the trees of begin <= tree < end to a new list, sorted by output and otherwise in order. */
+static foreloop_status sort_trees(foreloop_gbdt *gbdt, size_t begin, size_t end, foreloop_error *error) {
+    size_t *starts = foreloop_allocate_zeroed(&gbdt->allocator, gbdt->output_count + 1, sizeof *starts);
+    foreloop_gbdt_tree *sorted = foreloop_allocate(&gbdt->allocator, end - begin, sizeof *sorted);
+    if (!starts || !sorted) {
+        foreloop_release(&gbdt->allocator, starts);
+        foreloop_release(&gbdt->allocator, sorted);
+        return foreloop_fail_memory(error, end - begin, sizeof *sorted, "the trees");
+    }
+    for (size_t t = begin; t < end; t++)
+        starts[gbdt->trees[t].output + 1]++;
+    for (size_t k = 0; k < gbdt->output_count; k++)
+        starts[k + 1] += starts[k];
+    for (size_t t = begin; t < end; t++)
+        sorted[starts[gbdt->trees[t].output]++] = gbdt->trees[t];
+    for (size_t k = gbdt->output_count; k > 0; k--)
+        starts[k] = starts[k - 1];
+    starts[0] = 0;
+    foreloop_release(&gbdt->allocator, gbdt->trees);
+    gbdt->trees = sorted;
+    gbdt->tree_count = end - begin;
+    gbdt->output_trees = starts;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_gbdt_finish(foreloop_gbdt *gbdt, const float *weights, size_t weight_count, size_t begin,
+                                     size_t end, foreloop_error *error) {
+    if (weights && weight_count != gbdt->tree_count)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%zu tree weights for %zu trees", weight_count,
+                             gbdt->tree_count);
+    for (size_t t = 0; t < gbdt->tree_count; t++) {
+        FORELOOP_TRY(check_tree(gbdt, t, error));
+        if (weights)
+            FORELOOP_TRY(weigh_tree(gbdt, t, weights[t], error));
+    }
+    FORELOOP_TRY(sort_trees(gbdt, begin, end, error));
+    for (size_t t = 0; t < gbdt->tree_count; t++)
+        if (gbdt->trees[t].depth > gbdt->max_depth)
+            gbdt->max_depth = gbdt->trees[t].depth;
+    /* So that the text is there even when there is nothing to say. */
+    return foreloop_buffer_append(&gbdt->notes, "", 0, error);
+}
+
+foreloop_status foreloop_gbdt_select(const foreloop_gbdt_options *options, size_t iteration_count, size_t *begin,
+                                     size_t *end, foreloop_error *error) {
+    size_t first = options->iteration_begin;
+    size_t last = options->iteration_end > 0 ? options->iteration_end : iteration_count;
+    if (first > last || last > iteration_count)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "iterations %zu to %zu are asked for, but there are %zu",
+                             first, last, iteration_count);
+    *begin = first;
+    *end = last;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_gbdt_locate(foreloop_json *json, size_t offset, foreloop_status status) {
+    if (status == FORELOOP_OK || !json->error)
+        return status;
+    foreloop_error_prefix(json->error, status, "%s", json->name);
+    json->error->position_kind = FORELOOP_POSITION_BYTE;
+    json->error->position = offset;
+    return status;
+}
+
+foreloop_status foreloop_gbdt_read_category(foreloop_json *json, const foreloop_allocator *allocator, uint32_t **list,
+                                            size_t *capacity, size_t *count) {
+    size_t category = 0;
+    FORELOOP_TRY(foreloop_json_size(json, ((size_t)1 << 24) - 1, &category));
+    FORELOOP_TRY(foreloop_reserve(allocator, list, capacity, *count, *count + 1, sizeof **list, json->error));
+    (*list)[(*count)++] = (uint32_t)category;
+    return FORELOOP_OK;
+}
+
+/* ---- Opening ----------------------------------------------------------------------------------------------------- */
+
+static foreloop_status load(foreloop_gbdt *gbdt, foreloop_json *json, const foreloop_gbdt_options *options) {
+    switch (foreloop_json_peek(json)) {
+    case FORELOOP_JSON_ARRAY:
+        return foreloop_gbdt_load_dump(gbdt, json, options);
+    case FORELOOP_JSON_OBJECT:
+        /* A key of JSON starts with a quote; here an object's key starts with the type of its length. */
+        if (json->offset + 1 < json->size && json->data[json->offset] == '{' &&
+            memchr("UilILd$#", json->data[json->offset + 1], 8))
+            return foreloop_fail(json->error, FORELOOP_ERROR_UNSUPPORTED,
+                                 "%s is UBJSON, which is not supported: save the model with the ending .json",
+                                 json->name);
+        return foreloop_gbdt_load_json(gbdt, json, options);
+    default:
+        return foreloop_json_fail(json, "neither save_model JSON (an object) nor dump_model JSON (an array)");
+    }
+}
+
+foreloop_status foreloop_gbdt_open_named(foreloop_gbdt **gbdt, const void *data, size_t size, const char *name,
+                                         const foreloop_gbdt_options *options, foreloop_error *error) {
+    if (!gbdt || (!data && size > 0))
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_open: NULL argument");
+    foreloop_gbdt_options full;
+    foreloop_gbdt_options_init(&full, sizeof full);
+    if (options) {
+        memcpy(&full, options, options->size < sizeof full ? options->size : sizeof full);
+        full.size = sizeof full;
+    }
+    foreloop_gbdt *made = NULL;
+    FORELOOP_TRY(foreloop_gbdt_create(&made, full.allocator, error));
+    foreloop_json json;
+    foreloop_json_open(&json, &made->allocator, data, size, name, error);
+    foreloop_status status = load(made, &json, &full);
+    foreloop_json_close(&json);
+    if (status != FORELOOP_OK) {
+        foreloop_gbdt_close(made);
+        return status;
+    }
+    *gbdt = made;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_gbdt_open_memory(foreloop_gbdt **gbdt, const void *data, size_t size,
+                                          const foreloop_gbdt_options *options, foreloop_error *error) {
+    return foreloop_gbdt_open_named(gbdt, data, size, "trees", options, error);
+}
+
+foreloop_status foreloop_gbdt_open(foreloop_gbdt **gbdt, const char *path, const foreloop_gbdt_options *options,
+                                   foreloop_error *error) {
+    if (!gbdt || !path)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_open: NULL argument");
+    foreloop_file file;
+    FORELOOP_TRY(foreloop_file_open(&file, path, options ? options->allocator : NULL, false, error));
+    foreloop_status status = foreloop_gbdt_open_named(gbdt, file.data, file.size, path, options, error);
+    foreloop_file_close(&file);
+    return status;
+}
+
+/* ---- Describing -------------------------------------------------------------------------------------------------- */
+
+void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info) {
+    foreloop_gbdt_info full = {
+        .size = info->size,
+        .feature_count = gbdt->feature_count,
+        .output_count = gbdt->output_count,
+        .tree_count = gbdt->tree_count,
+        .max_depth = gbdt->max_depth,
+        .objective = gbdt->objective->name,
+        .notes = gbdt->notes.data,
+        .prediction_count = gbdt->objective->transform == FORELOOP_TRANSFORM_CLASS ? 1 : gbdt->output_count,
+        .iteration_count = gbdt->iteration_count,
+        .best_iteration = gbdt->best_iteration,
+    };
+    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+}
+
+const char *foreloop_gbdt_feature_name(const foreloop_gbdt *gbdt, size_t index) {
+    return gbdt->feature_names && index < gbdt->feature_count ? gbdt->feature_names[index] : NULL;
+}
+
+void foreloop_gbdt_used_features(const foreloop_gbdt *gbdt, unsigned char *used) {
+    memset(used, 0, gbdt->feature_count);
+    for (size_t t = 0; t < gbdt->tree_count; t++) {
+        /* A tree's nodes are those up to its last level: as many as there are children, and the root. */
+        size_t end = (size_t)gbdt->trees[t].root + 1;
+        for (size_t i = gbdt->trees[t].root; i < end; i++) {
+            if (foreloop_gbdt_is_leaf(gbdt, i))
+                continue;
+            used[gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE] = 1;
+            end += 2;
+        }
+    }
+}

@@ -1,0 +1,147 @@
+/* Prediction: walks the trees, deterministic and without allocation. The model was checked when it was loaded, so there
+ * are no checks here. */
+#include "gbdt/model.h"
+
+/* Walks that advance in step, so that their loads overlap. */
+enum { LANES = 8 };
+
+static bool set_contains(const foreloop_gbdt *gbdt, uint32_t set, float category) {
+    /* Beyond 2^24 a float32 cannot tell categories apart, and the loaders accept none. */
+    if (!(category >= 0.0f && category < 16777216.0f))
+        return false;
+    uint32_t wanted = (uint32_t)category;
+    size_t low = gbdt->sets[set], high = gbdt->sets[set + 1];
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (gbdt->categories[middle] == wanted)
+            return true;
+        if (gbdt->categories[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+/* Only NaN is missing; infinities are numbers. */
+static uint32_t step_numeric(const foreloop_gbdt *gbdt, uint32_t index, const float *row) {
+    foreloop_gbdt_node node = gbdt->nodes[index];
+    float x = row[node.feature & FORELOOP_GBDT_FEATURE];
+    uint32_t default_left = node.feature >> 31;
+    uint32_t goes_left = (uint32_t)(x < node.split.threshold) | ((uint32_t)(x != x) & default_left);
+    return node.left + 1u - goes_left;
+}
+
+static uint32_t step(const foreloop_gbdt *gbdt, uint32_t index, const float *row) {
+    foreloop_gbdt_node node = gbdt->nodes[index];
+    float x = row[node.feature & FORELOOP_GBDT_FEATURE];
+    if (!(node.feature & FORELOOP_GBDT_CATEGORICAL) || x != x)
+        return step_numeric(gbdt, index, row);
+    return node.left + (set_contains(gbdt, node.split.set, x) ? 1u : 0u);
+}
+
+/* Takes `depth` steps in each lane from nodes[lane] with rows[lane]. */
+static void walk(const foreloop_gbdt *gbdt, uint32_t depth, bool categorical, const float *const rows[LANES],
+                 uint32_t nodes[LANES]) {
+    for (uint32_t d = 0; d < depth; d++)
+        for (int lane = 0; lane < LANES; lane++)
+            nodes[lane] =
+                categorical ? step(gbdt, nodes[lane], rows[lane]) : step_numeric(gbdt, nodes[lane], rows[lane]);
+}
+
+/* The margin of one output for one row: the lanes are neighbouring trees. */
+static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float *row) {
+    const float *const rows[LANES] = {row, row, row, row, row, row, row, row};
+    float sum = gbdt->base_margins[output];
+    size_t end = gbdt->output_trees[output + 1];
+    for (size_t first = gbdt->output_trees[output]; first < end; first += LANES) {
+        uint32_t nodes[LANES], depth = 0;
+        bool categorical = false;
+        size_t count = end - first < LANES ? end - first : LANES;
+        for (size_t lane = 0; lane < LANES; lane++) {
+            const foreloop_gbdt_tree *tree = &gbdt->trees[first + (lane < count ? lane : 0)];
+            nodes[lane] = tree->root;
+            depth = tree->depth > depth ? tree->depth : depth;
+            categorical |= tree->categorical != 0;
+        }
+        walk(gbdt, depth, categorical, rows, nodes);
+        for (size_t lane = 0; lane < count; lane++)
+            sum += gbdt->values[nodes[lane]];
+    }
+    return sum;
+}
+
+/* Adds one tree to sums[0], sums[sum_stride] ... of LANES rows at the most: the lanes are rows. */
+static void add_tree_to_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree, const float *rows,
+                             size_t stride, size_t row_count, float *sums, size_t sum_stride) {
+    const float *lane_rows[LANES];
+    uint32_t nodes[LANES];
+    for (size_t lane = 0; lane < LANES; lane++) {
+        lane_rows[lane] = rows + (lane < row_count ? lane : 0) * stride;
+        nodes[lane] = tree->root;
+    }
+    walk(gbdt, tree->depth, tree->categorical != 0, lane_rows, nodes);
+    for (size_t lane = 0; lane < row_count; lane++)
+        sums[lane * sum_stride] += gbdt->values[nodes[lane]];
+}
+
+/* The margins of all outputs for a block of rows. */
+static void margins_of_block(const foreloop_gbdt *gbdt, const float *rows, size_t stride, size_t row_count,
+                             float *outputs) {
+    for (size_t k = 0; k < gbdt->output_count; k++) {
+        for (size_t r = 0; r < row_count; r++)
+            outputs[r * gbdt->output_count + k] = gbdt->base_margins[k];
+        for (size_t t = gbdt->output_trees[k]; t < gbdt->output_trees[k + 1]; t++)
+            for (size_t r = 0; r < row_count; r += LANES)
+                add_tree_to_rows(gbdt, &gbdt->trees[t], rows + r * stride, stride,
+                                 row_count - r < LANES ? row_count - r : LANES, outputs + r * gbdt->output_count + k,
+                                 gbdt->output_count);
+    }
+}
+
+static float class_of_row(const foreloop_gbdt *gbdt, const float *row) {
+    size_t best = 0;
+    float best_margin = margin_of_row(gbdt, 0, row);
+    for (size_t k = 1; k < gbdt->output_count; k++) {
+        float margin = margin_of_row(gbdt, k, row);
+        if (margin > best_margin) {
+            best = k;
+            best_margin = margin;
+        }
+    }
+    return (float)best;
+}
+
+float foreloop_gbdt_margin(const foreloop_gbdt *gbdt, const float *row) {
+    return margin_of_row(gbdt, 0, row);
+}
+
+foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
+                                      int margin, float *outputs, foreloop_error *error) {
+    /* Rows of a block stay in the second-level cache while all trees pass over them. */
+    enum { BLOCK = 64 };
+    if (!gbdt || (row_count > 0 && (!outputs || (!rows && gbdt->feature_count > 0))))
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_predict: NULL argument");
+    if (stride < gbdt->feature_count)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "foreloop_gbdt_predict: rows have %zu columns, the model needs %zu", stride,
+                             gbdt->feature_count);
+    if (gbdt->feature_count == 0) {
+        /* Nothing of the rows is read: they may be NULL, on which there is no arithmetic. */
+        rows = gbdt->base_margins;
+        stride = 0;
+    }
+    if (!margin && gbdt->objective->transform == FORELOOP_TRANSFORM_CLASS) {
+        for (size_t r = 0; r < row_count; r++)
+            outputs[r] = class_of_row(gbdt, rows + r * stride);
+        return FORELOOP_OK;
+    }
+    for (size_t r = 0; r < row_count; r += BLOCK) {
+        size_t count = row_count - r < BLOCK ? row_count - r : BLOCK;
+        float *block = outputs + r * gbdt->output_count;
+        margins_of_block(gbdt, rows + r * stride, stride, count, block);
+        for (size_t i = 0; !margin && i < count; i++)
+            foreloop_gbdt_transform_row(gbdt->objective, block + i * gbdt->output_count, gbdt->output_count);
+    }
+    return FORELOOP_OK;
+}
