@@ -36,13 +36,16 @@ class _Options(c.Structure):
 class _GbdtOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("has_base_score", c.c_int),
                 ("base_score", c.c_float), ("tree_weights", c.POINTER(c.c_float)), ("tree_weight_count", c.c_size_t),
-                ("num_class", c.c_size_t)]
+                ("num_class", c.c_size_t), ("num_parallel_tree", c.c_size_t), ("objective", c.c_char_p),
+                ("feature_names", c.POINTER(c.c_char_p)), ("feature_name_count", c.c_size_t),
+                ("iteration_begin", c.c_size_t), ("iteration_end", c.c_size_t)]
 
 
 class _GbdtInfo(c.Structure):
     _fields_ = [("size", c.c_size_t), ("feature_count", c.c_size_t), ("output_count", c.c_size_t),
                 ("tree_count", c.c_size_t), ("max_depth", c.c_size_t), ("objective", c.c_char_p),
-                ("notes", c.c_char_p)]
+                ("notes", c.c_char_p), ("prediction_count", c.c_size_t), ("iteration_count", c.c_size_t),
+                ("best_iteration", c.c_int64)]
 
 
 class _Argument(c.Structure):
@@ -156,10 +159,15 @@ class Library:
         return self._open(Transformer, "foreloop_transformer_open", os.fsencode(directory), None,
                           close="foreloop_transformer_close")
 
-    def gbdt(self, source, base_score=None, tree_weights=None, num_class=0):
+    def gbdt(self, source, base_score=None, tree_weights=None, num_class=0, num_parallel_tree=0, objective=None,
+             feature_names=None, iteration_range=(0, 0)):
         """`source`: a path, or the model's content as bytes."""
         options = _GbdtOptions(c.sizeof(_GbdtOptions), None, base_score is not None, base_score or 0.0, None, 0,
-                               num_class)
+                               num_class, num_parallel_tree, None if objective is None else objective.encode())
+        options.iteration_begin, options.iteration_end = iteration_range
+        if feature_names is not None:
+            names = (c.c_char_p * len(feature_names))(*[name.encode() for name in feature_names])
+            options.feature_names, options.feature_name_count = names, len(names)
         if tree_weights is not None:
             weights = np.ascontiguousarray(tree_weights, np.float32)
             options.tree_weights, options.tree_weight_count = _pointer(weights, c.c_float), len(weights)
@@ -279,7 +287,8 @@ class Gbdt(Handle):
 
     def predict(self, rows, margin=False):
         rows = np.ascontiguousarray(rows, np.float32)
-        result = np.empty((rows.shape[0], self.info["output_count"]), np.float32)
+        info = self.info
+        result = np.empty((rows.shape[0], info["output_count" if margin else "prediction_count"]), np.float32)
         self.library.call("foreloop_gbdt_predict", self.pointer, _pointer(rows, c.c_float), c.c_size_t(rows.shape[0]),
                           c.c_size_t(rows.shape[1]), int(margin), _pointer(result, c.c_float))
         return result
