@@ -7,6 +7,8 @@
 #include "gbdt/model.h"
 #include "model/text_encoder.h"
 #include "transformer/config.h"
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 static foreloop_status load_manifest(foreloop_model *model, foreloop_error *error) {
@@ -107,14 +109,21 @@ static size_t find_feature(const foreloop_feature_plan *plan, const char *name, 
     return plan->count;
 }
 
+/* A bound that ordinary models are far from: no sum of leaves reaches it. */
+static bool margins_are_finite(const foreloop_gbdt *gbdt) {
+    double largest = 0;
+    for (size_t i = 0; i < gbdt->node_count; i++)
+        if (foreloop_gbdt_is_leaf(gbdt, i) && !(fabs((double)gbdt->values[i]) <= largest))
+            largest = fabs((double)gbdt->values[i]);
+    return fabs((double)gbdt->base_margins[0]) + largest * (double)gbdt->tree_count < FLT_MAX;
+}
+
 static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error) {
     const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_RANKER];
     const char *file = foreloop_bundle_text_names[FORELOOP_BUNDLE_RANKER];
     const foreloop_feature_plan *plan = &model->manifest.plan;
     foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator};
-    foreloop_status status = foreloop_gbdt_open_memory(&model->gbdt, text->data, text->size, &options, error);
-    if (status != FORELOOP_OK)
-        return foreloop_error_prefix(error, status, "%s", file);
+    FORELOOP_TRY(foreloop_gbdt_open_named(&model->gbdt, text->data, text->size, file, &options, error));
     model->gbdt_info.size = sizeof model->gbdt_info;
     foreloop_gbdt_get_info(model->gbdt, &model->gbdt_info);
     size_t columns = model->gbdt_info.feature_count;
@@ -125,7 +134,7 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
                              "%s: the ranker reads %zu features, but the manifest lists %zu", file, columns,
                              plan->count);
-    if (!foreloop_gbdt_margin_is_finite(model->gbdt))
+    if (!margins_are_finite(model->gbdt))
         return foreloop_fail(error, FORELOOP_ERROR_VALUE, "%s: the sum of the leaves can overflow", file);
     model->ranker_columns = foreloop_allocate(&model->allocator, columns, sizeof *model->ranker_columns);
     if (!model->ranker_columns)

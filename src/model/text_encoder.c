@@ -16,6 +16,10 @@ struct foreloop_encoder {
     float *projected; /* [embedding size] */
 };
 
+const foreloop_transformer *foreloop_encoder_transformer(const foreloop_encoder *encoder) {
+    return encoder->transformer;
+}
+
 /* The leading tokens without a place in the text: special tokens, and a space that the tokenizer put before it. */
 static size_t count_leading(const foreloop_encoding *encoding) {
     const size_t *offsets = foreloop_encoding_offsets(encoding);

@@ -30,4 +30,7 @@ foreloop_status foreloop_transformer_create(foreloop_transformer **transformer, 
                                             foreloop_tokenizer *tokenizer, const foreloop_pooling *pooling,
                                             foreloop_error *error);
 
+/* The transformer that an encoder was created from. */
+const foreloop_transformer *foreloop_encoder_transformer(const foreloop_encoder *encoder);
+
 #endif
