@@ -50,8 +50,8 @@ static const char *role_of(const foreloop_walk *walk, size_t index) {
         return "consumer";
     case FORELOOP_BLOCK_NAMED:
         /* Traces name blocks in the program's order. */
-        if (walk->tiled_block != FORELOOP_WALK_NONE)
-            return index < walk->tiled_block ? "producer" : "consumer";
+        if (walk->tiled_output != FORELOOP_WALK_NONE)
+            return block->output < walk->tiled_output ? "producer" : "consumer";
         break;
     case FORELOOP_BLOCK_OTHER:
         break;

@@ -44,6 +44,8 @@ void foreloop_walk_reset(foreloop_walk *walk) {
     walk->action_count = 0;
     walk->argument_count = 0;
     walk->done = 0;
+    walk->outputs = 0;
+    walk->tiled_block = FORELOOP_WALK_NONE;
 }
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
@@ -110,34 +112,38 @@ foreloop_binding foreloop_walk_look_up(const foreloop_walk *walk, char space, co
 
 /* ---- Loops and blocks -------------------------------------------------------------------------------------------- */
 
-foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t *index) {
+foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t output, size_t *index) {
     FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->loops, &walk->loop_capacity, walk->loop_count,
                                   walk->loop_count + 1, sizeof *walk->loops, walk->error));
     foreloop_loop *loop = &walk->loops[walk->loop_count];
-    *loop = (foreloop_loop){.axis = -1, .level = -1, .block = block, .parent = FORELOOP_WALK_NONE};
-    if (walk->loop_count < walk->loop_hint_count) {
-        loop->kind = walk->loop_hints[walk->loop_count].kind;
-        loop->axis = walk->loop_hints[walk->loop_count].axis;
+    *loop = (foreloop_loop){.axis = -1, .level = -1, .block = block, .output = output, .parent = FORELOOP_WALK_NONE};
+    if (output < walk->hint_count) {
+        loop->kind = walk->loop_hints[output].kind;
+        loop->axis = walk->loop_hints[output].axis;
     }
     *index = walk->loop_count++;
     return FORELOOP_OK;
 }
 
-foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t *index) {
+foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t output,
+                                        size_t *index) {
     FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->blocks, &walk->block_capacity, walk->block_count,
                                   walk->block_count + 1, sizeof *walk->blocks, walk->error));
     foreloop_block *block = &walk->blocks[walk->block_count];
     *block = (foreloop_block){.origin = origin,
                               .base = base == FORELOOP_WALK_NONE ? walk->block_count : walk->blocks[base].base,
                               .order = FORELOOP_WALK_NONE,
+                              .output = output,
                               .at_block = FORELOOP_WALK_NONE,
                               .cache = FORELOOP_WALK_NONE,
                               .rfactor = FORELOOP_WALK_NONE};
     if (origin == FORELOOP_BLOCK_NAMED)
         block->order = walk->named_count++;
-    if (walk->block_count < walk->block_hint_count) {
-        block->tiled = walk->block_hints[walk->block_count].tiled;
-        block->rfactored = walk->block_hints[walk->block_count].rfactored;
+    if (output < walk->hint_count) {
+        block->tiled = walk->block_hints[output].tiled;
+        block->rfactored = walk->block_hints[output].rfactored;
+        if (output == walk->tiled_output)
+            walk->tiled_block = walk->block_count;
     }
     *index = walk->block_count++;
     return FORELOOP_OK;
@@ -237,31 +243,34 @@ static void number_axes(foreloop_walk *walk, const foreloop_block *block) {
 }
 
 foreloop_status foreloop_walk_learn(foreloop_walk *walk) {
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->loop_hints, &walk->loop_hint_capacity, 0, walk->loop_count,
+    size_t count = walk->outputs;
+    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->loop_hints, &walk->loop_hint_capacity, 0, count,
                                   sizeof *walk->loop_hints, walk->error));
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->block_hints, &walk->block_hint_capacity, 0, walk->block_count,
+    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->block_hints, &walk->block_hint_capacity, 0, count,
                                   sizeof *walk->block_hints, walk->error));
+    for (size_t i = 0; i < count; i++) {
+        walk->loop_hints[i] = (foreloop_loop_hint){FORELOOP_LOOP_UNKNOWN, -1};
+        walk->block_hints[i] = (foreloop_block_hint){false, false};
+    }
     spread_reductions(walk);
     size_t tiled_count = 0;
-    walk->tiled_block = FORELOOP_WALK_NONE;
     for (size_t i = 0; i < walk->block_count; i++) {
         const foreloop_block *block = &walk->blocks[i];
         if (block->structure) {
             class_tiled_axes(walk, block);
-            walk->tiled_block = tiled_count++ == 0 ? i : FORELOOP_WALK_NONE;
+            walk->tiled_output = tiled_count++ == 0 ? block->output : FORELOOP_WALK_NONE;
         }
         number_axes(walk, block);
-        walk->block_hints[i] = (foreloop_block_hint){.tiled = block->structure != NULL, .rfactored = block->rfactored};
+        if (block->output < count)
+            walk->block_hints[block->output] = (foreloop_block_hint){block->structure != NULL, block->rfactored};
     }
     for (size_t i = 0; i < walk->loop_count; i++) {
         const foreloop_loop *loop = &walk->loops[i];
         /* Loops that are made of others take class and axis from those. */
-        bool axis = loop->parent == FORELOOP_WALK_NONE && loop->fused_count == 0;
-        walk->loop_hints[i] =
-            axis ? (foreloop_loop_hint){loop->kind, loop->axis} : (foreloop_loop_hint){FORELOOP_LOOP_UNKNOWN, -1};
+        if (loop->output < count && loop->parent == FORELOOP_WALK_NONE && loop->fused_count == 0)
+            walk->loop_hints[loop->output] = (foreloop_loop_hint){loop->kind, loop->axis};
     }
-    walk->loop_hint_count = walk->loop_count;
-    walk->block_hint_count = walk->block_count;
+    walk->hint_count = count;
     walk->named_total = walk->named_count;
     return FORELOOP_OK;
 }

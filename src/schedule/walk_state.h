@@ -21,10 +21,11 @@ typedef enum foreloop_loop_class {
 typedef struct foreloop_loop {
     double extent; /* 0: unknown */
     foreloop_loop_class kind;
-    int axis;     /* counted from the innermost of its class, -1: unknown */
-    int level;    /* letter of the tiling structure, or part of its split; -1: unknown */
-    bool whole;   /* an axis, or axes fused, that nothing has split yet */
-    size_t block; /* whose nest it is in */
+    int axis;      /* counted from the innermost of its class, -1: unknown */
+    int level;     /* letter of the tiling structure, or part of its split; -1: unknown */
+    bool whole;    /* an axis, or axes fused, that nothing has split yet */
+    size_t block;  /* whose nest it is in */
+    size_t output; /* see `outputs` below */
     size_t parent;
     size_t fused_first, fused_count; /* inputs of the Fuse that made it, in `fused` */
     size_t parts;                    /* that it was split into, 0: not split */
@@ -48,6 +49,7 @@ typedef struct foreloop_block {
     bool rfactored;                /* likewise */
     size_t base;                   /* the block that it was made from, or itself */
     size_t order;                  /* of the named ones, from 0 */
+    size_t output;                 /* that it was made for, see `outputs` below; NONE: for none */
     size_t first_axis, axis_count; /* loops of its first GetLoops */
     size_t *nest;                  /* loops from the outermost; in the arena */
     size_t nest_count, nest_capacity;
@@ -79,7 +81,7 @@ typedef struct foreloop_name {
     foreloop_binding binding;
 } foreloop_name;
 
-/* Learned in a first pass, told to the second by index. */
+/* Learned in a first pass, told to the second by the output that the loop or block was made for. */
 typedef struct foreloop_loop_hint {
     foreloop_loop_class kind;
     int axis;
@@ -112,14 +114,17 @@ struct foreloop_walk {
     size_t named_count; /* blocks with a name, without roots */
 
     foreloop_loop_hint *loop_hints;
-    size_t loop_hint_count, loop_hint_capacity;
+    size_t loop_hint_capacity;
     foreloop_block_hint *block_hints;
-    size_t block_hint_count, block_hint_capacity;
-    size_t named_total; /* named_count at the end of the first pass */
-    size_t tiled_block; /* the only tiled block, or NONE */
+    size_t block_hint_capacity;
+    size_t hint_count;
+    size_t named_total;  /* named_count at the end of the first pass */
+    size_t tiled_output; /* of the only tiled block, or NONE */
+    size_t tiled_block;  /* that block, or NONE as long as it is not made */
 
     bool emitting;
-    size_t done;                                              /* instructions up to and with the current one */
+    size_t done;    /* instructions up to and with the current one */
+    size_t outputs; /* of the instructions before: outputs are numbered through the whole trace */
     foreloop_argument arguments[FORELOOP_WALK_MAX_ARGUMENTS]; /* of the action being made */
     size_t argument_count;
     foreloop_action *actions;
@@ -137,9 +142,10 @@ foreloop_binding *foreloop_walk_bind(foreloop_walk *walk, char space, const char
 /* A zero binding when the name is not bound. */
 foreloop_binding foreloop_walk_look_up(const foreloop_walk *walk, char space, const char *text, size_t length);
 
-/* New ones, with the hints of the first pass. Their index goes to *index. */
-foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t *index);
-foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t *index);
+/* New ones, with the hints of the first pass for this output (NONE: made for no output). Their index goes to *index. */
+foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t output, size_t *index);
+foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t output,
+                                        size_t *index);
 
 /* Place of a loop in its block's nest, or NONE. */
 size_t foreloop_walk_depth(const foreloop_walk *walk, size_t loop);
