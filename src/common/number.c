@@ -106,7 +106,7 @@ static int big_bits(const big *value) {
  * the number is above it. */
 enum { MAX_DIGITS = 800 };
 /* Far beyond every exponent that matters, and far from overflow when the digits' places are added. */
-#define EXPONENT_LIMIT INT64_C(1000000000000000000)
+#define EXPONENT_LIMIT INT64_C(100000000000000000)
 
 typedef enum decimal_kind { DECIMAL_INVALID, DECIMAL_FINITE, DECIMAL_INFINITE, DECIMAL_NAN } decimal_kind;
 
