@@ -61,11 +61,15 @@ int main(int argc, char **argv) {
     uint32_t ids[CANDIDATES * ACTIONS];
     size_t offsets[CANDIDATES + 1] = {0};
     for (size_t i = 0; i < CANDIDATES; i++) {
-        const foreloop_argument split[] = {
-            {"extent", NULL, 512}, {"parts", NULL, 2}, {"factor_0", NULL, 512 / tiles[i]}, {"factor_1", NULL, tiles[i]}};
+        const foreloop_argument split[] = {{"extent", NULL, 512},
+                                           {"parts", NULL, 2},
+                                           {"factor_0", NULL, 512 / tiles[i]},
+                                           {"factor_1", NULL, tiles[i]}};
         const foreloop_argument value[] = {{"value", NULL, 64}};
-        const foreloop_action sequence[ACTIONS] = {
-            {"split_s0", split, 4}, {"annotate_parallel", value, 1}, {"annotate_vectorize", value, 1}, {"postprocess", NULL, 0}};
+        const foreloop_action sequence[ACTIONS] = {{"split_s0", split, 4},
+                                                   {"annotate_parallel", value, 1},
+                                                   {"annotate_vectorize", value, 1},
+                                                   {"postprocess", NULL, 0}};
         if (foreloop_actions_intern(actions, sequence, ACTIONS, ids + offsets[i], &error) != FORELOOP_OK) {
             fail(&error);
             goto done;

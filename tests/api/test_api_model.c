@@ -1,0 +1,265 @@
+/* Opening models: both forms agree, every failing allocation and every damaged file gives a status and leaks nothing.
+ */
+#include "fixture.h"
+#include "tap.h"
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* An allocator that counts and can fail the Nth allocation, once or from then on. */
+typedef struct counting {
+    size_t live, calls, fail_at;
+    int fail_on;
+} counting;
+
+static void *count_allocate(void *user, size_t size, size_t alignment) {
+    counting *counter = user;
+    void *pointer = NULL;
+    size_t call = ++counter->calls;
+    if (call == counter->fail_at || (counter->fail_on && counter->fail_at && call > counter->fail_at))
+        return NULL;
+    if (posix_memalign(&pointer, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) != 0)
+        return NULL;
+    counter->live++;
+    return pointer;
+}
+
+static void count_release(void *user, void *pointer) {
+    counting *counter = user;
+    counter->live--;
+    free(pointer);
+}
+
+/* Everything that a host does once, with one allocator. */
+static foreloop_status whole_course(const fixture *fix, const char *path, counting *counter, foreloop_error *error) {
+    foreloop_allocator allocator = {count_allocate, count_release, counter};
+    foreloop_options options;
+    foreloop_options_init(&options, sizeof options);
+    options.allocator = &allocator;
+    options.read_into_memory = 1;
+    foreloop_model *model = NULL;
+    foreloop_encoder *encoder = NULL;
+    foreloop_workload *workload = NULL;
+    foreloop_actions *actions = NULL;
+    foreloop_scorer *scorer = NULL;
+    uint32_t ids[4096];
+    size_t offsets[FIXTURE_MAX + 1], found;
+    uint64_t best[5];
+    foreloop_status status = foreloop_model_open(&model, path, &options, error);
+    if (status == FORELOOP_OK)
+        status = foreloop_encoder_create(&encoder, foreloop_model_transformer(model), error);
+    if (status == FORELOOP_OK)
+        status = foreloop_workload_encode(&workload, model, encoder, "for i in range(3):\n", 19, error);
+    if (status == FORELOOP_OK)
+        status = foreloop_actions_create(&actions, model, 0, error);
+    if (status == FORELOOP_OK)
+        status = fixture_intern(fix, actions, ids, offsets, error);
+    if (status == FORELOOP_OK)
+        status = foreloop_scorer_create(&scorer, model, actions, &fix->hardware, error);
+    if (status == FORELOOP_OK)
+        status = foreloop_rank_top(scorer, workload, ids, offsets, fix->count, 5, best, NULL, &found, error);
+    if (status == FORELOOP_OK) {
+        size_t calls = counter->calls;
+        float scores[FIXTURE_MAX];
+        foreloop_score(scorer, workload, ids, offsets, fix->count, scores, error);
+        foreloop_rank_top(scorer, workload, ids, offsets, fix->count, 5, best, NULL, &found, error);
+        if (counter->calls != calls)
+            status = FORELOOP_END; /* scoring must not allocate */
+    }
+    foreloop_scorer_close(scorer);
+    foreloop_actions_close(actions);
+    foreloop_workload_close(workload);
+    foreloop_encoder_close(encoder);
+    foreloop_model_close(model);
+    return status;
+}
+
+static void test_failing_allocations(const fixture *fix, const char *path, const char *what) {
+    foreloop_error error = {0};
+    counting counter = {0};
+    CHECK(whole_course(fix, path, &counter, &error) == FORELOOP_OK, "%s: the whole course: %s", what, error.message);
+    CHECK(counter.live == 0, "%s: no leak", what);
+    size_t calls = counter.calls, wrong = 0, leaks = 0;
+    for (int on = 0; on < 2; on++) {
+        for (size_t i = 1; i <= calls; i++) {
+            counter = (counting){.fail_at = i, .fail_on = on};
+            wrong += whole_course(fix, path, &counter, &error) != FORELOOP_ERROR_MEMORY;
+            leaks += counter.live;
+        }
+    }
+    CHECK(wrong == 0, "%s: each of %zu failing allocations gives error_memory (%zu do not)", what, calls, wrong);
+    CHECK(leaks == 0, "%s: and leaks nothing", what);
+}
+
+static void write_file(const char *path, const void *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(data, 1, size, file) != size)
+        exit(99);
+    fclose(file);
+}
+
+static void test_damaged_pack(const char *packed, size_t step) {
+    size_t size;
+    char *data = fixture_read("", packed + 1, &size), *copy = malloc(size);
+    foreloop_model *model = NULL;
+    foreloop_error error = {0};
+    size_t accepted = 0, silent = 0, tried = 0;
+    for (size_t length = 0; length < size; length += length < 64 ? 1 : step, tried++) {
+        memcpy(copy, data, length);
+        error.message[0] = 0;
+        if (foreloop_model_open_memory(&model, copy, length, NULL, &error) == FORELOOP_OK) {
+            accepted++;
+            foreloop_model_close(model);
+        }
+        silent += error.message[0] == 0;
+    }
+    CHECK(accepted == 0 && silent == 0, "each of %zu truncations of a packed model is refused with a message", tried);
+    /* A changed byte may leave a model that is merely another one; it must not crash or leak. */
+    for (size_t i = 0; i < size; i += step) {
+        memcpy(copy, data, size);
+        copy[i] = (char)(copy[i] ^ (1 << (i % 8)));
+        if (foreloop_model_open_memory(&model, copy, size, NULL, &error) == FORELOOP_OK)
+            foreloop_model_close(model);
+    }
+    CHECK(1, "changed bytes of a packed model do no harm");
+    free(copy);
+    free(data);
+}
+
+static void copy_bundle(const char *from, const char *to, const char *except) {
+    static const char *const names[] = {"model.json",  "config.json",         "tokenizer.json",
+                                        "ranker.json", "encoder.safetensors", "transition.safetensors"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[2048];
+        size_t size;
+        snprintf(path, sizeof path, "%s/%s", to, names[i]);
+        unlink(path);
+        if (except && strcmp(except, names[i]) == 0)
+            continue;
+        char *data = fixture_read(from, names[i], &size);
+        write_file(path, data, size);
+        free(data);
+    }
+}
+
+/* Replaces the first `find` in a file of the bundle. */
+static void replace(const char *directory, const char *name, const char *find, const char *by) {
+    char path[2048];
+    size_t size;
+    char *data = fixture_read(directory, name, &size), *at = strstr(data, find);
+    if (!at) {
+        CHECK(0, "'%s' stands in %s", find, name);
+        free(data);
+        return;
+    }
+    char *changed = malloc(size + strlen(by) + 1);
+    size_t before = (size_t)(at - data);
+    memcpy(changed, data, before);
+    memcpy(changed + before, by, strlen(by));
+    memcpy(changed + before + strlen(by), at + strlen(find), size - before - strlen(find));
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    write_file(path, changed, size + strlen(by) - strlen(find));
+    free(changed);
+    free(data);
+}
+
+static void refused(const char *directory, foreloop_status expected, const char *mentions, const char *what) {
+    foreloop_model *model = NULL;
+    foreloop_error error = {0};
+    foreloop_status status = foreloop_model_open(&model, directory, NULL, &error);
+    CHECK(status == expected && !model && strstr(error.message, mentions), "%s: %s: %s", what,
+          foreloop_status_name(status), error.message);
+    foreloop_model_close(model);
+}
+
+static void test_wrong_bundles(const fixture *fix, const char *work) {
+    static const struct {
+        const char *file, *find, *by;
+        foreloop_status status;
+        const char *mentions, *what;
+    } cases[] = {
+        {"model.json", "foreloop-model", "other-model", FORELOOP_ERROR_FORMAT, "model.json", "another format"},
+        {"model.json", "\"format_version\": 1", "\"format_version\": 9", FORELOOP_ERROR_UNSUPPORTED, "format_version",
+         "a newer version"},
+        {"model.json", "\"text_rule\": 1", "\"text_rule\": 2", FORELOOP_ERROR_UNSUPPORTED, "text_rule", "another rule"},
+        {"model.json", "\"latent_size\": 20", "\"latent_size\": 21", FORELOOP_ERROR_MISMATCH, "pooling.weight",
+         "another latent size"},
+        {"model.json", "\"kind\": \"kind_2\"", "\"kind\": \"kind_1\"", FORELOOP_ERROR_FORMAT, "kind_1", "a kind twice"},
+        {"model.json", "\"kind\": \"kind_2\"", "\"kind\": \"ki.nd\"", FORELOOP_ERROR_FORMAT, "ki.nd", "a bad name"},
+        {"model.json", "\"signed_log\"", "\"cubic\"", FORELOOP_ERROR_FORMAT, "cubic", "an unknown encoding"},
+        {"model.json", "\"features\": [", "\"features\": [\"sum.kind_1.nothing\",", FORELOOP_ERROR_FORMAT,
+         "sum.kind_1.nothing", "an unknown feature"},
+        {"model.json", "\"features\": [", "\"features\": [\"z.20\",", FORELOOP_ERROR_FORMAT, "z.20",
+         "a latent element out of range"},
+        {"ranker.json", "\"feature_names\":[\"", "\"feature_names\":[\"other_", FORELOOP_ERROR_MISMATCH, "other_",
+         "a ranker with other features"},
+        {"config.json", "\"hidden_size\": 16", "\"hidden_size\": 20", FORELOOP_ERROR_MISMATCH, "encoder",
+         "an encoder of another size"},
+        {"tokenizer.json", "\"type\": \"BPE\"", "\"type\": \"Unigram\"", FORELOOP_ERROR_UNSUPPORTED, "Unigram",
+         "an unknown tokenizer"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        copy_bundle(fix->directory, work, NULL);
+        replace(work, cases[i].file, cases[i].find, cases[i].by);
+        refused(work, cases[i].status, cases[i].mentions, cases[i].what);
+    }
+    static const char *const names[] = {"model.json",  "config.json",         "tokenizer.json",
+                                        "ranker.json", "encoder.safetensors", "transition.safetensors"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[2048];
+        copy_bundle(fix->directory, work, names[i]);
+        refused(work, FORELOOP_ERROR_IO, names[i], "a missing file");
+        snprintf(path, sizeof path, "%s/%s", work, names[i]);
+        write_file(path, "", 0);
+        refused(work, FORELOOP_ERROR_FORMAT, names[i], "an empty file");
+        /* NaN in a tensor: the data section ends the file. */
+        if (!strstr(names[i], "safetensors"))
+            continue;
+        size_t size;
+        char *data = fixture_read(fix->directory, names[i], &size);
+        memcpy(data + size - 4, "\x00\x00\xc0\x7f", 4);
+        write_file(path, data, size);
+        free(data);
+        refused(work, FORELOOP_ERROR_VALUE, "finite", "NaN weights");
+    }
+    refused("/no/such/model", FORELOOP_ERROR_IO, "/no/such/model", "a missing model");
+    refused("/dev/null", FORELOOP_ERROR_IO, "/dev/null", "a device");
+}
+
+int main(int argc, char **argv) {
+    static fixture fix;
+    foreloop_error error = {0};
+    fixture_open(&fix, argc, argv);
+    char work[] = "/tmp/foreloop-test-XXXXXX", packed[64];
+    if (!mkdtemp(work))
+        return 99;
+    snprintf(packed, sizeof packed, "%s/packed.foreloop", work);
+
+    foreloop_model *directory = NULL, *file = NULL;
+    CHECK(foreloop_model_pack(fix.directory, packed, NULL, &error) == FORELOOP_OK, "pack: %s", error.message);
+    CHECK(foreloop_model_open(&directory, fix.directory, NULL, &error) == FORELOOP_OK, "open the directory");
+    CHECK(foreloop_model_open(&file, packed, NULL, &error) == FORELOOP_OK, "open the packed file: %s", error.message);
+    foreloop_model_info a = {.size = sizeof a}, b = {.size = sizeof b};
+    foreloop_model_get_info(directory, &a);
+    foreloop_model_get_info(file, &b);
+    CHECK(a.fingerprint == b.fingerprint && a.fingerprint != 0, "both have the fingerprint %016llx",
+          (unsigned long long)a.fingerprint);
+    CHECK(a.manifest_length == strlen(a.manifest), "the manifest is terminated");
+    foreloop_model_close(directory);
+    foreloop_model_close(file);
+    foreloop_model_info small = {.size = 16};
+    memset((char *)&small + 16, 0x5a, sizeof small - 16);
+    foreloop_model_get_info(NULL, &small);
+    CHECK(((unsigned char *)&small)[16] == 0x5a, "nothing is written behind an older struct");
+
+    test_failing_allocations(&fix, fix.directory, "directory");
+    test_failing_allocations(&fix, packed, "packed file");
+    test_damaged_pack(packed, 997);
+    test_wrong_bundles(&fix, work);
+
+    copy_bundle(fix.directory, work, NULL);
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", work);
+    CHECK(system(command) == 0, "clean up");
+    fixture_close(&fix);
+    return tap_done();
+}
