@@ -284,6 +284,7 @@ typedef struct foreloop_record {
     const double *seconds;        /* measured run times, all finite and > 0; */
     size_t seconds_count;         /* 0: the measurement failed or is missing */
     size_t unknown_instructions;  /* instructions of kinds that the reader does not know (they emit nothing) */
+    int measurement_failed;       /* 1: there are run times, but they tell of a failure; seconds_count is 0 then */
 } foreloop_record;
 
 /* Opens a MetaSchedule database_tuning_record.json, plain or gzip. */
