@@ -346,8 +346,9 @@ foreloop_status foreloop_gbdt_open(foreloop_gbdt **gbdt, const char *path, const
                                    foreloop_error *error) {
     if (!gbdt || !path)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_open: NULL argument");
+    foreloop_allocator allocator = foreloop_allocator_or_default(options ? options->allocator : NULL);
     foreloop_file file;
-    FORELOOP_TRY(foreloop_file_open(&file, path, options ? options->allocator : NULL, false, error));
+    FORELOOP_TRY(foreloop_file_open(&file, path, &allocator, false, error));
     foreloop_status status = foreloop_gbdt_open_named(gbdt, file.data, file.size, path, options, error);
     foreloop_file_close(&file);
     return status;
