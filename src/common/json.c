@@ -314,7 +314,7 @@ foreloop_status foreloop_json_object(foreloop_json *json) {
 
 foreloop_status foreloop_json_key(foreloop_json *json, foreloop_text *key) {
     foreloop_text read = {NULL, 0};
-    bool more;
+    bool more = false;
 
     FORELOOP_TRY(next_key(json, &json->key_scratch, &read, &more));
     *key = read;
@@ -328,7 +328,7 @@ foreloop_status foreloop_json_array(foreloop_json *json) {
 }
 
 foreloop_status foreloop_json_element(foreloop_json *json, bool *more) {
-    bool read;
+    bool read = false;
 
     FORELOOP_TRY(next_item(json, false, &read));
     *more = read;
@@ -392,7 +392,7 @@ foreloop_status foreloop_json_number(foreloop_json *json, foreloop_text *value) 
 }
 
 foreloop_status foreloop_json_float(foreloop_json *json, float *value) {
-    foreloop_text text;
+    foreloop_text text = {NULL, 0};
 
     FORELOOP_TRY(foreloop_json_number(json, &text));
     return foreloop_parse_float(text.text, text.length, value) ? FORELOOP_OK
@@ -400,7 +400,7 @@ foreloop_status foreloop_json_float(foreloop_json *json, float *value) {
 }
 
 foreloop_status foreloop_json_double(foreloop_json *json, double *value) {
-    foreloop_text text;
+    foreloop_text text = {NULL, 0};
 
     FORELOOP_TRY(foreloop_json_number(json, &text));
     return foreloop_parse_double(text.text, text.length, value) ? FORELOOP_OK
@@ -408,7 +408,7 @@ foreloop_status foreloop_json_double(foreloop_json *json, double *value) {
 }
 
 foreloop_status foreloop_json_int64(foreloop_json *json, int64_t *value) {
-    foreloop_text text;
+    foreloop_text text = {NULL, 0};
 
     FORELOOP_TRY(foreloop_json_number(json, &text));
     if (!foreloop_parse_int64(text.text, text.length, value))
@@ -419,7 +419,7 @@ foreloop_status foreloop_json_int64(foreloop_json *json, int64_t *value) {
 }
 
 foreloop_status foreloop_json_size(foreloop_json *json, size_t maximum, size_t *value) {
-    foreloop_text text;
+    foreloop_text text = {NULL, 0};
     int64_t number;
 
     FORELOOP_TRY(foreloop_json_number(json, &text));
@@ -447,7 +447,7 @@ foreloop_status foreloop_json_null(foreloop_json *json) {
 
 /* Opens a container or consumes any other value. */
 static foreloop_status skip_start(foreloop_json *json) {
-    foreloop_text text;
+    foreloop_text text = {NULL, 0};
     bool flag;
 
     switch (foreloop_json_peek(json)) {
