@@ -1,0 +1,46 @@
+/* The tokenizer and an encoding as they lie in memory. */
+#ifndef FORELOOP_TOKENIZER_TOKENIZER_H
+#define FORELOOP_TOKENIZER_TOKENIZER_H
+
+#include "tokenizer/bpe.h"
+#include "tokenizer/normalize.h"
+#include "tokenizer/post_process.h"
+#include "tokenizer/pretokenize.h"
+#include "tokenizer/special_tokens.h"
+#include "tokenizer/wordpiece.h"
+
+struct foreloop_tokenizer {
+    foreloop_allocator allocator;
+    foreloop_arena arena; /* texts of everything below */
+    foreloop_token_table vocabulary;
+    bool is_wordpiece; /* else BPE */
+    foreloop_bpe bpe;
+    foreloop_wordpiece wordpiece;
+    foreloop_added_tokens added;
+    foreloop_normalizer normalizer;
+    foreloop_pretokenizer pretokenizer;
+    foreloop_post_processor post_processor;
+};
+
+typedef struct foreloop_token_list {
+    uint32_t *ids;
+    size_t *offsets; /* two for each token */
+    size_t count;
+    size_t id_capacity;
+    size_t offset_capacity;
+} foreloop_token_list;
+
+struct foreloop_encoding {
+    const foreloop_tokenizer *tokenizer;
+    foreloop_workspace work;
+    foreloop_bpe_scratch bpe;
+    foreloop_model_tokens word_tokens;
+    foreloop_token_list sequence; /* the text's own tokens */
+    foreloop_token_list result;   /* with special tokens */
+};
+
+/* read.c: fills a zeroed tokenizer, whose allocators are set, from tokenizer.json. */
+foreloop_status foreloop_tokenizer_read(foreloop_tokenizer *tokenizer, const void *data, size_t size, const char *name,
+                                        foreloop_error *error);
+
+#endif
