@@ -174,13 +174,13 @@ FORELOOP_API void foreloop_encoder_close(foreloop_encoder *encoder);
 
 /* Text to pooled vector: embedding[embedding_size]. Long text is cut into overlapping windows; a window's vector is the
  * mean of its content tokens' last hidden states, the text's is the mean of its windows' weighted by their content
- * tokens. A text without content tokens gives the zero vector. Cost: one forward pass a window. */
+ * tokens. A text without a token to pool gives the zero vector. Cost: one forward pass a window. */
 FORELOOP_API foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length,
                                                   float *embedding, foreloop_error *error);
 
 /* Ids to last hidden states: hidden[count][hidden_size], f32, row-major. One forward pass over exactly these ids, all
  * of them attended to; token types 0, or `types[count]` where not NULL. Errors: LIMIT when count exceeds the positions
- * of the model; ARGUMENT for count 0 or for an id or type out of range. */
+ * of the model; ARGUMENT for count 0 or for an id or type out of range; VALUE when a state overflows. */
 FORELOOP_API foreloop_status foreloop_encode_ids(foreloop_encoder *encoder, const uint32_t *ids, const uint32_t *types,
                                                  size_t count, float *hidden, foreloop_error *error);
 

@@ -258,7 +258,7 @@ static foreloop_status build(foreloop_transformer **transformer, const hf_checkp
                                                                &weights, "", tokenizer, &checkpoint->pooling, error);
     foreloop_safetensors_close(&weights);
     if (status != FORELOOP_OK)
-        return foreloop_error_prefix(error, status, "%s", weights_path);
+        return foreloop_error_prefix(error, status, "%s", checkpoint->encoder_directory);
     result->file = *file;
     *transformer = result;
     return FORELOOP_OK;
@@ -282,10 +282,8 @@ static foreloop_status open_weights(foreloop_transformer **transformer, const hf
 
 static foreloop_status open_tokenizer(foreloop_tokenizer **tokenizer, const hf_checkpoint *checkpoint,
                                       foreloop_error *error) {
-    foreloop_options options;
-    foreloop_options_init(&options, sizeof options);
-    options.allocator = &checkpoint->allocator;
-    options.read_into_memory = checkpoint->read_into_memory;
+    const foreloop_options options = {
+        .size = sizeof options, .allocator = &checkpoint->allocator, .read_into_memory = checkpoint->read_into_memory};
     char *path;
     FORELOOP_TRY(join(checkpoint, checkpoint->encoder_directory, "tokenizer.json", &path, error));
     const foreloop_status status = foreloop_tokenizer_open(tokenizer, path, &options, error);

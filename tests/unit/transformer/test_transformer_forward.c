@@ -142,6 +142,29 @@ static void check_value(golden_file *file, const foreloop_transformer_config *co
     memcpy(data, &old, sizeof old);
 }
 
+/* Weights that are finite but out of scale. */
+static void check_overflow(golden_file *file, const foreloop_transformer_config *config) {
+    const foreloop_tensor *gamma = foreloop_safetensors_find(&file->tensors, "encoder.layer.2.output.LayerNorm.weight");
+    unsigned char *data = (unsigned char *)(uintptr_t)gamma->data;
+    const uint32_t ids[4] = {2, 7, 9, 3};
+    const float huge = 3e38f;
+    unsigned char old[80];
+    foreloop_transformer_weights weights;
+    foreloop_transformer_scratch scratch;
+    foreloop_error error = {.message = ""};
+    memcpy(old, data, sizeof old);
+    for (size_t i = 0; i < sizeof old / sizeof huge; i++)
+        memcpy(data + i * sizeof huge, &huge, sizeof huge);
+    if (load(&weights, file, config, &error) != FORELOOP_OK ||
+        foreloop_transformer_scratch_open(&scratch, &weights, &error) != FORELOOP_OK)
+        exit(1);
+    CHECK(foreloop_transformer_forward(&weights, &scratch, ids, NULL, 4, &error) == FORELOOP_ERROR_VALUE,
+          "a state that overflows is an error, not an infinity: %s", error.message);
+    foreloop_transformer_scratch_close(&scratch, &weights.allocator);
+    foreloop_transformer_weights_close(&weights);
+    memcpy(data, old, sizeof old);
+}
+
 static void check_mismatch(const golden_file *file, foreloop_transformer_config config, const char *named) {
     foreloop_transformer_weights weights;
     foreloop_error error = {.message = ""};
@@ -157,6 +180,7 @@ static void test_damage(void) {
     check_value(&file, &config, "embeddings.position_embeddings.weight", INFINITY);
     check_value(&file, &config, "encoder.layer.1.attention.self.key.weight", -INFINITY);
     check_value(&file, &config, "encoder.layer.2.output.LayerNorm.bias", NAN);
+    check_overflow(&file, &config);
 
     foreloop_transformer_config other = config;
     other.layer_count = 4;
