@@ -114,8 +114,10 @@ static foreloop_status take_seconds(foreloop_records *r, const foreloop_trace_re
     record->seconds_count = 0;
     for (size_t i = 0; i < count; i++) {
         const foreloop_value *value = &trace->seconds[i];
-        if (value->type != FORELOOP_VALUE_NUMBER || !(value->number > 0 && value->number < FAILED_SECONDS))
+        if (value->type != FORELOOP_VALUE_NUMBER || !(value->number > 0 && value->number < FAILED_SECONDS)) {
+            record->measurement_failed = 1;
             return FORELOOP_OK;
+        }
         seconds[i] = value->number;
     }
     record->seconds_count = count;
@@ -153,6 +155,8 @@ foreloop_status foreloop_records_next(foreloop_records *records, foreloop_record
     while (is_blank_line(line, length));
     foreloop_error detail = {.code = FORELOOP_OK};
     foreloop_status status = read_record(records, line, length, &result, &detail);
+    if (status != FORELOOP_OK && status != FORELOOP_ERROR_MEMORY)
+        status = FORELOOP_ERROR_FORMAT; /* whatever the JSON reader finds amiss, the line is malformed */
     if (status != FORELOOP_OK)
         return foreloop_fail_at(error, status, FORELOOP_POSITION_LINE, result.line + 1, "line %llu: %s",
                                 (unsigned long long)result.line + 1, detail.message);

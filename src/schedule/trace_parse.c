@@ -110,8 +110,6 @@ static foreloop_status read_trace(parser *p, const foreloop_value *trace, forelo
         return foreloop_fail(p->error, FORELOOP_ERROR_FORMAT,
                              "the trace is not [[instructions], [decisions]]; is this a MetaSchedule tuning record?");
     const foreloop_value *list = &trace->items[0], *decisions = &trace->items[1];
-    if (list->count > UINT32_MAX)
-        return foreloop_fail(p->error, FORELOOP_ERROR_LIMIT, "the trace has more than 4,294,967,295 instructions");
     foreloop_instruction *instructions = foreloop_arena_allocate(p->arena, list->count, sizeof *instructions);
     if (!instructions)
         return foreloop_fail_memory(p->error, list->count, sizeof *instructions, "the instructions of a trace");

@@ -49,8 +49,8 @@ static const char *role_of(const foreloop_walk *walk, size_t index) {
     case FORELOOP_BLOCK_CONSUMER:
         return "consumer";
     case FORELOOP_BLOCK_NAMED:
-        /* Traces name blocks in the program's order. */
-        if (walk->tiled_output != FORELOOP_WALK_NONE)
+        /* Traces name blocks in the program's order, until EnterPostproc. */
+        if (walk->tiled_output != FORELOOP_WALK_NONE && block->order < walk->named_total)
             return block->output < walk->tiled_output ? "producer" : "consumer";
         break;
     case FORELOOP_BLOCK_OTHER:
