@@ -422,6 +422,8 @@ foreloop_status foreloop_json_size(foreloop_json *json, size_t maximum, size_t *
     foreloop_text text = {NULL, 0};
     int64_t number;
 
+    if (maximum > INT64_MAX)
+        maximum = INT64_MAX;
     FORELOOP_TRY(foreloop_json_number(json, &text));
     if (!foreloop_parse_int64(text.text, text.length, &number) || number < 0 || (uint64_t)number > maximum)
         return fail_offset(json, FORELOOP_ERROR_VALUE, (size_t)(text.text - json->data),

@@ -1,5 +1,6 @@
 /* The JSON pull reader: what it accepts and refuses, and against cJSON on random documents that both can read. */
 #include "common/json.h"
+#include "common/number.h"
 #include "failing_allocator.h"
 #include "random.h"
 #include "tap.h"
@@ -240,6 +241,7 @@ static void test_locale(void) {
     static const char text[] = "[0.5,1.25]";
     foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
     foreloop_json json;
+    char formatted[FORELOOP_NUMBER_TEXT_SIZE];
     double a = 0, b = 0;
     bool more;
     size_t i = 0;
@@ -255,6 +257,8 @@ static void test_locale(void) {
               !foreloop_json_element(&json, &more) && !foreloop_json_double(&json, &b) && a == 0.5 && b == 1.25,
           "numbers under %s", names[i]);
     foreloop_json_close(&json);
+    foreloop_format_double(a, formatted);
+    CHECK(strcmp(formatted, "0.5") == 0, "formats %s", formatted);
     setlocale(LC_NUMERIC, "C");
 }
 
