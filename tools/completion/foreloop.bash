@@ -1,0 +1,45 @@
+# Completion of the foreloop command for bash.
+
+_foreloop() {
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
+    local commands="rank encode tokenize predict actions inspect pack help"
+    local options
+    COMPREPLY=()
+
+    if ((COMP_CWORD == 1)); then
+        mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$word")
+        return
+    fi
+    case $previous in
+    -m | --model | -w | --workload | -r | --records | --hardware | --hf | --tokenizer | --ranker | -o | --output)
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
+    --top | --workload-index | --base-score)
+        return
+        ;;
+    esac
+    case $command in
+    rank) options="--model --workload --records --top --workload-index --hardware --strict --json" ;;
+    encode) options="--model --hf --jsonl --json" ;;
+    tokenize) options="--model --tokenizer --jsonl --json" ;;
+    predict) options="--ranker --base-score --margin --json" ;;
+    actions) options="--records --full-trace --json" ;;
+    inspect) options="--cpu --json" ;;
+    pack) options="--output" ;;
+    help)
+        mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
+        return
+        ;;
+    *) return ;;
+    esac
+    if [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$options --help" -- "$word")
+    else
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    fi
+}
+
+complete -F _foreloop foreloop

@@ -1,0 +1,77 @@
+/* What commands read: whole files and standard input, texts one by one, tuning records, models, matrices. */
+#ifndef FORELOOP_TOOLS_INPUT_H
+#define FORELOOP_TOOLS_INPUT_H
+
+#include "cli.h"
+#include "common/json.h"
+#include <stdio.h>
+
+/* ---- Whole files ---- */
+
+typedef struct input_file {
+    char *data; /* terminated behind `size` */
+    size_t size;
+    const char *name; /* for messages */
+} input_file;
+
+/* Reads a file of any kind (pipes too), or standard input for "-" and NULL. Prints a message on failure. */
+int input_read(input_file *file, const char *path);
+void input_close(input_file *file);
+/* How messages call the file. */
+const char *input_name(const char *path);
+
+/* ---- Texts of `encode` and `tokenize` ---- */
+
+typedef struct input_texts input_texts;
+
+/* The whole input is one text, or with `jsonl` each line is one JSON string. */
+int input_texts_open(input_texts **texts, const char *path, bool jsonl);
+void input_texts_close(input_texts *texts);
+/* The next text, valid until the next call. *more is false behind the last one. */
+int input_texts_next(input_texts *texts, const char **text, size_t *length, bool *more);
+
+/* ---- Tuning records ---- */
+
+typedef struct input_records {
+    foreloop_records *records;
+    input_file content; /* of what cannot be mapped */
+    const char *name;
+    uint64_t malformed; /* lines skipped so far */
+} input_records;
+
+int input_records_open(input_records *input, const char *path, bool full_trace);
+void input_records_close(input_records *input);
+/* The next record that can be read. Malformed lines are named on standard error, counted and passed over. */
+int input_records_next(input_records *input, foreloop_record *record, bool *more);
+
+/* ---- Models ---- */
+
+/* Opens the bundle at `path`, or the default bundle when it is NULL. */
+int input_model_open(foreloop_model **model, const char *path);
+
+/* ---- Feature rows ---- */
+
+typedef struct input_matrix {
+    float *values; /* [rows][columns] */
+    size_t rows, columns;
+    foreloop_text *names; /* of the columns, NULL without a header line */
+    input_file content;   /* what the names point into */
+} input_matrix;
+
+/* Reads .npy or CSV, told apart by content. */
+int input_matrix_read(input_matrix *matrix, const char *path);
+void input_matrix_close(input_matrix *matrix);
+
+/* ---- Hardware ---- */
+
+typedef struct input_hardware_field {
+    const char *name;
+    size_t offset; /* of a double in foreloop_hardware */
+} input_hardware_field;
+/* Ends with a field without a name. */
+extern const input_hardware_field input_hardware_fields[];
+double input_hardware_get(const foreloop_hardware *hardware, const input_hardware_field *field);
+/* Reads a JSON object with these fields; those that are absent are 0, unknown. */
+int input_hardware_read(foreloop_hardware *hardware, const char *path);
+
+#endif

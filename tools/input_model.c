@@ -1,0 +1,61 @@
+/* Opening a model: the one that the caller names, or the default bundle. */
+#include "input.h"
+#include <libgen.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef FORELOOP_DATADIR
+#define FORELOOP_DATADIR "/usr/local/share/foreloop"
+#endif
+
+enum { PATH_SIZE = 4096 };
+
+static bool exists(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+
+/* folder/default or folder/default.foreloop into path. */
+static bool find_in(const char *folder, char path[PATH_SIZE]) {
+    static const char *const names[] = {"default", "default.foreloop"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int length = snprintf(path, PATH_SIZE, "%s/%s", folder, names[i]);
+        if (length > 0 && length < PATH_SIZE && exists(path))
+            return true;
+    }
+    return false;
+}
+
+/* The default bundle: installed beside the command, in the checkout that the command was built in, where it was
+ * configured to be installed, in the checkout that is the working directory. */
+static bool find_default(char path[PATH_SIZE]) {
+    static const char *const beside[] = {"../share/foreloop", "../../weights"};
+    char executable[PATH_SIZE], folder[PATH_SIZE];
+    ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
+
+    if (length > 0) {
+        executable[length] = '\0';
+        const char *directory = dirname(executable);
+        for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+            int written = snprintf(folder, sizeof folder, "%s/%s", directory, beside[i]);
+            if (written > 0 && written < PATH_SIZE && find_in(folder, path))
+                return true;
+        }
+    }
+    return find_in(FORELOOP_DATADIR, path) || find_in("weights", path);
+}
+
+int input_model_open(foreloop_model **model, const char *path) {
+    foreloop_error error = {.code = FORELOOP_OK};
+    char found[PATH_SIZE];
+    if (!path) {
+        if (!find_default(found))
+            return cli_fail("no default model bundle was found beside the command, in " FORELOOP_DATADIR
+                            " or in ./weights: install it, or name a bundle with -m MODEL");
+        path = found;
+    }
+    if (foreloop_model_open(model, path, NULL, &error) != FORELOOP_OK)
+        return cli_fail("cannot open the model %s: %s", path, error.message);
+    return CLI_DONE;
+}

@@ -1,0 +1,186 @@
+/* The result of `foreloop rank` as a table with a summary, or as JSON lines. */
+#include "ranking.h"
+#include "metrics.h"
+#include "output.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- Order ---- */
+
+static int by_line(const ranking_candidate *x, const ranking_candidate *y) {
+    return (x->line > y->line) - (x->line < y->line);
+}
+
+static int by_score(const void *a, const void *b) {
+    const ranking_candidate *x = a, *y = b;
+    int order = (x->score < y->score) - (x->score > y->score);
+    return order ? order : by_line(x, y);
+}
+
+/* Those without a measured time last. */
+static int by_time(const void *a, const void *b) {
+    const ranking_candidate *x = a, *y = b;
+    int order = (isnan(x->seconds) != 0) - (isnan(y->seconds) != 0);
+    if (!order)
+        order = (x->seconds > y->seconds) - (x->seconds < y->seconds);
+    return order ? order : by_line(x, y);
+}
+
+void ranking_sort(rank_result *ranking) {
+    ranking_candidate *candidates = ranking->candidates;
+    if (ranking->count == 0)
+        return;
+    qsort(candidates, ranking->count, sizeof *candidates, by_time);
+    for (size_t i = 0; i < ranking->count; i++) {
+        bool tied = i > 0 && candidates[i].seconds <= candidates[i - 1].seconds;
+        if (!isnan(candidates[i].seconds))
+            candidates[i].measured = tied ? candidates[i - 1].measured : i + 1;
+    }
+    qsort(candidates, ranking->count, sizeof *candidates, by_score);
+}
+
+/* ---- JSON ---- */
+
+bool ranking_print_json(const rank_result *ranking, size_t top) {
+    for (size_t i = 0; i < top && i < ranking->count && output_ok(); i++) {
+        const ranking_candidate *candidate = &ranking->candidates[i];
+        cJSON *object = cJSON_CreateObject();
+        bool complete = output_json_add(object, "index", output_json_double((double)candidate->line)) &&
+                        output_json_add(object, "score", output_json_float(candidate->score)) &&
+                        output_json_add(object, "actions", output_json_double((double)candidate->action_count)) &&
+                        output_json_add(object, "seconds", output_json_double(candidate->seconds)) &&
+                        output_json_add(object, "rank", output_json_double((double)i + 1));
+        if (!complete)
+            cJSON_Delete(object);
+        if (!complete || !output_json_line(object))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Text ---- */
+
+static bool print_candidates(const rank_result *ranking, size_t top) {
+    output_table table;
+    output_table_begin(&table, "rrrrrr");
+    output_table_row(&table, OUTPUT_BOLD);
+    output_table_cell(&table, "rank");
+    output_table_cell(&table, "line");
+    output_table_cell(&table, "score");
+    output_table_cell(&table, "actions");
+    output_table_cell(&table, "measured");
+    output_table_cell(&table, "true rank");
+    for (size_t i = 0; i < top && i < ranking->count && !table.failed; i++) {
+        const ranking_candidate *candidate = &ranking->candidates[i];
+        char seconds[OUTPUT_NUMBER_SIZE];
+        output_table_row(&table, candidate->measured == 1 ? OUTPUT_GREEN : OUTPUT_PLAIN);
+        output_table_cell(&table, "%zu", i + 1);
+        output_table_cell(&table, "%" PRIu64, candidate->line + 1);
+        output_table_cell(&table, "%.4f", (double)candidate->score);
+        output_table_cell(&table, "%zu", candidate->action_count);
+        output_table_cell(&table, "%s", candidate->measured ? output_seconds(candidate->seconds, seconds) : "-");
+        if (candidate->measured)
+            output_table_cell(&table, "%zu", candidate->measured);
+        else
+            output_table_cell(&table, "-");
+    }
+    return output_table_print(&table, 0);
+}
+
+/* The least measured time among the first `count` candidates, infinite without one. */
+static double best_of(const rank_result *ranking, size_t count) {
+    double best = INFINITY;
+    for (size_t i = 0; i < count && i < ranking->count; i++)
+        if (ranking->candidates[i].seconds < best)
+            best = ranking->candidates[i].seconds;
+    return best;
+}
+
+static void summary_row(output_table *table, const char *label) {
+    output_table_row(table, OUTPUT_PLAIN);
+    output_table_cell(table, "%s", label);
+}
+
+/* How fast the first `count` candidates are, against the best of all. */
+static void speed_row(output_table *table, const rank_result *ranking, const char *label, size_t count) {
+    double best = best_of(ranking, count);
+    summary_row(table, label);
+    if (isinf(best))
+        output_table_cell(table, "not measured");
+    else
+        output_table_cell(table, "%.1f %% of the best measured speed", 100 * best_of(ranking, ranking->count) / best);
+}
+
+static void accuracy_row(output_table *table, const rank_result *ranking) {
+    metrics_pair *pairs = malloc((ranking->count ? ranking->count : 1) * sizeof *pairs);
+    size_t count = 0;
+    double accuracy;
+    if (!pairs) {
+        table->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < ranking->count; i++)
+        if (ranking->candidates[i].measured)
+            pairs[count++] = (metrics_pair){ranking->candidates[i].score, ranking->candidates[i].seconds};
+    if (metrics_pairwise(pairs, count, &accuracy)) {
+        summary_row(table, "pairs in the right order");
+        output_table_cell(table, "%.1f %% (50 %% by chance)", 100 * accuracy);
+    }
+    free(pairs);
+}
+
+static void measured_rows(output_table *table, const rank_result *ranking) {
+    char text[OUTPUT_NUMBER_SIZE];
+    double best = best_of(ranking, ranking->count);
+    if (isinf(best))
+        return;
+    summary_row(table, "best measured");
+    output_table_cell(table, "%s", output_seconds(best, text));
+    speed_row(table, ranking, "top choice", 1);
+    if (ranking->count >= 5)
+        speed_row(table, ranking, "best of the top 5", 5);
+    if (ranking->count >= 10)
+        speed_row(table, ranking, "best of the top 10", 10);
+    accuracy_row(table, ranking);
+}
+
+static void unknown_row(output_table *table, const rank_result *ranking) {
+    const foreloop_actions_report *report = &ranking->report;
+    if (ranking->unknown_instructions + report->unknown_kinds + report->dropped_arguments + report->unknown_values == 0)
+        return;
+    summary_row(table, "unknown");
+    output_table_cell(table,
+                      "%" PRIu64 " trace instructions to this reader; to the model %" PRIu64
+                      " actions by kind, %" PRIu64 " arguments, %" PRIu64 " values",
+                      ranking->unknown_instructions, report->unknown_kinds, report->dropped_arguments,
+                      report->unknown_values);
+}
+
+static void time_row(output_table *table, const rank_result *ranking) {
+    char encoding[OUTPUT_NUMBER_SIZE], reading[OUTPUT_NUMBER_SIZE], scoring[OUTPUT_NUMBER_SIZE];
+    summary_row(table, "time spent");
+    output_table_cell(table, "encoding the program %s, reading the records %s, scoring %s a candidate",
+                      output_seconds(ranking->encode_seconds, encoding), output_seconds(ranking->read_seconds, reading),
+                      output_seconds(ranking->score_seconds / (double)ranking->count, scoring));
+}
+
+bool ranking_print(const rank_result *ranking, size_t top) {
+    output_table table;
+    if (!print_candidates(ranking, top))
+        return false;
+    (void)putchar('\n');
+    output_table_begin(&table, "ll");
+    summary_row(&table, "candidates");
+    output_table_cell(&table, "%zu", ranking->count);
+    if (ranking->malformed + ranking->failed + ranking->other_workloads > 0) {
+        summary_row(&table, "skipped lines");
+        output_table_cell(
+            &table, "%" PRIu64 " malformed, %" PRIu64 " with a failed measurement, %" PRIu64 " of another workload",
+            ranking->malformed, ranking->failed, ranking->other_workloads);
+    }
+    measured_rows(&table, ranking);
+    unknown_row(&table, ranking);
+    time_row(&table, ranking);
+    return output_table_print(&table, 0);
+}
