@@ -10,6 +10,7 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "common/number.h"
+#include "common/sort.h"
 #include "common/utf8.h"
 #include <inttypes.h>
 #include <math.h>
@@ -46,51 +47,31 @@ size_t foreloop_dtype_size(foreloop_dtype dtype) {
 
 /* ---- Sorting ----------------------------------------------------------------------------------------------------- */
 
-static int compare_names(const foreloop_tensor *a, const foreloop_tensor *b) {
-    return strcmp(a->name, b->name);
+/* Orders of indices into the tensors that `context` points to. */
+static int compare_names(const void *a, const void *b, const void *context) {
+    const foreloop_tensor *tensors = context;
+    return strcmp(tensors[*(const uint32_t *)a].name, tensors[*(const uint32_t *)b].name);
 }
 
 /* By place; of those that begin at one place, the empty ones come before the one that has the bytes there. */
-static int compare_places(const foreloop_tensor *a, const foreloop_tensor *b) {
-    if (a->data != b->data)
-        return a->data < b->data ? -1 : 1;
-    return a->size < b->size ? -1 : a->size > b->size;
+static int compare_places(const void *a, const void *b, const void *context) {
+    const foreloop_tensor *tensors = context;
+    const foreloop_tensor *first = &tensors[*(const uint32_t *)a], *second = &tensors[*(const uint32_t *)b];
+    if (first->data != second->data)
+        return first->data < second->data ? -1 : 1;
+    return first->size < second->size ? -1 : first->size > second->size;
 }
 
-/* Heap sort of indices into `tensors`: no memory, and n log n whatever a file holds. (qsort promises neither.) */
-static void sort_indices(uint32_t *order, size_t count, const foreloop_tensor *tensors,
-                         int (*compare)(const foreloop_tensor *, const foreloop_tensor *)) {
-    size_t start = count / 2, end = count;
-
+static void sort_indices(uint32_t *order, size_t count, const foreloop_tensor *tensors, foreloop_compare compare) {
     for (size_t i = 0; i < count; i++)
         order[i] = (uint32_t)i;
-    while (end > 1) {
-        size_t root;
-        uint32_t moving;
-
-        if (start > 0) {
-            moving = order[--start]; /* building the heap */
-        } else {
-            moving = order[--end]; /* the largest goes to the end */
-            order[end] = order[0];
-        }
-        for (root = start;;) {
-            size_t child = root * 2 + 1;
-            if (child + 1 < end && compare(&tensors[order[child]], &tensors[order[child + 1]]) < 0)
-                child++;
-            if (child >= end || compare(&tensors[moving], &tensors[order[child]]) >= 0)
-                break;
-            order[root] = order[child];
-            root = child;
-        }
-        order[root] = moving;
-    }
+    foreloop_sort(order, count, sizeof order[0], compare, tensors);
 }
 
 /* The first name that occurs twice, NULL when there is none. */
 static const char *repeated_name(const foreloop_tensor *tensors, const uint32_t *by_name, size_t count) {
     for (size_t i = 1; i < count; i++)
-        if (compare_names(&tensors[by_name[i - 1]], &tensors[by_name[i]]) == 0)
+        if (compare_names(&by_name[i - 1], &by_name[i], tensors) == 0)
             return tensors[by_name[i]].name;
     return NULL;
 }

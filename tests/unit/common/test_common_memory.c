@@ -1,7 +1,9 @@
-/* Arrays, buffer and arena: alignment, growth, overflow, and every allocation failing in turn. */
+/* Arrays, buffer and arena: alignment, growth, overflow, failing allocations; and sorting in place. */
 #include "common/alloc.h"
 #include "common/error.h"
+#include "common/sort.h"
 #include "failing_allocator.h"
+#include "random.h"
 #include "tap.h"
 #include <stdint.h>
 #include <string.h>
@@ -137,11 +139,49 @@ static void test_arena(void) {
     CHECK(memory.live == 0, "nothing leaks");
 }
 
+typedef struct item {
+    uint64_t key;
+    uint32_t index;
+} item;
+
+static int compare_items(const void *a, const void *b, const void *context) {
+    const item *first = a, *second = b;
+    ++*(size_t *)(uintptr_t)context;
+    return first->key < second->key ? -1 : first->key > second->key;
+}
+
+/* Every length up to 40 and a long one, with repeated keys. */
+static void test_sort(void) {
+    enum { LONGEST = 5000 };
+    static item items[LONGEST];
+    static unsigned char seen[LONGEST];
+    random_source random = {3};
+    size_t right = 0, lengths = 0, compared = 0;
+
+    for (size_t count = 0; count <= LONGEST; count = count == 40 ? LONGEST : count + 1) {
+        size_t ordered = 0;
+        for (size_t i = 0; i < count; i++)
+            items[i] = (item){random_below(&random, count < 10 ? 4 : 1000), (uint32_t)i};
+        memset(seen, 0, sizeof seen);
+        compared = 0;
+        foreloop_sort(items, count, sizeof items[0], compare_items, &compared);
+        for (size_t i = 0; i < count; i++) {
+            ordered += (i == 0 || items[i - 1].key <= items[i].key) && !seen[items[i].index];
+            seen[items[i].index] = 1;
+        }
+        right += ordered == count;
+        lengths++;
+    }
+    CHECK(right == lengths && compared < (size_t)LONGEST * 2 * 13, "%zu lengths sorted, the last in %zu comparisons",
+          right, compared);
+}
+
 int main(void) {
     test_arrays();
     test_text();
     test_reserve();
     test_buffer();
     test_arena();
+    test_sort();
     return tap_done();
 }
