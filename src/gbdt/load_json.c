@@ -477,6 +477,7 @@ static foreloop_status check_complete(json_loader *loader) {
     return FORELOOP_OK;
 }
 
+/* Checks what must agree, and gives the trees their outputs. */
 static foreloop_status check_counts(json_loader *loader) {
     foreloop_gbdt *gbdt = loader->gbdt;
     if (loader->has_num_trees && loader->num_trees != gbdt->tree_count)
@@ -485,6 +486,12 @@ static foreloop_status check_counts(json_loader *loader) {
     if (loader->tree_info.count != gbdt->tree_count)
         return foreloop_json_fail(loader->json, "tree_info has %zu elements, but there are %zu trees",
                                   loader->tree_info.count, gbdt->tree_count);
+    for (size_t t = 0; t < gbdt->tree_count; t++) {
+        if (loader->tree_info.items[t] >= gbdt->output_count)
+            return foreloop_json_fail(loader->json, "tree %zu adds to output %zu, but there are %zu outputs", t,
+                                      loader->tree_info.items[t], gbdt->output_count);
+        gbdt->trees[t].output = (uint32_t)loader->tree_info.items[t];
+    }
     if (loader->base_scores.count != 1 && loader->base_scores.count != gbdt->output_count)
         return foreloop_json_fail(loader->json, "base_score has %zu elements, but there are %zu outputs",
                                   loader->base_scores.count, gbdt->output_count);
@@ -573,8 +580,6 @@ static foreloop_status complete(json_loader *loader) {
         loader->names = NULL;
     }
     FORELOOP_TRY(set_base_margins(loader));
-    for (size_t t = 0; t < gbdt->tree_count; t++)
-        gbdt->trees[t].output = (uint32_t)loader->tree_info.items[t];
     if (loader->iteration_indptr.count == 0)
         FORELOOP_TRY(fill_indptr(loader));
     FORELOOP_TRY(check_indptr(loader));

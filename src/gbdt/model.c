@@ -2,6 +2,7 @@
  * foreloop_gbdt_finish, which check all that prediction relies on. */
 #include "gbdt/model.h"
 #include "common/file.h"
+#include "common/sort.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,32 +75,10 @@ static foreloop_status push_node(foreloop_gbdt *gbdt, size_t source, foreloop_er
     return FORELOOP_OK;
 }
 
-static void sift_down(uint32_t *heap, size_t place, size_t count) {
-    for (;;) {
-        size_t child = 2 * place + 1;
-        if (child >= count)
-            return;
-        if (child + 1 < count && heap[child + 1] > heap[child])
-            child++;
-        if (heap[place] >= heap[child])
-            return;
-        uint32_t moved = heap[place];
-        heap[place] = heap[child];
-        heap[child] = moved;
-        place = child;
-    }
-}
-
-/* Heap sort, since the C library's qsort may allocate. */
-static void sort_ascending(uint32_t *values, size_t count) {
-    for (size_t i = count / 2; i-- > 0;)
-        sift_down(values, i, count);
-    for (size_t end = count; end-- > 1;) {
-        uint32_t largest = values[0];
-        values[0] = values[end];
-        values[end] = largest;
-        sift_down(values, 0, end);
-    }
+static int compare_categories(const void *a, const void *b, const void *context) {
+    (void)context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
 }
 
 static foreloop_status push_set(foreloop_gbdt *gbdt, const uint32_t *categories, size_t count, uint32_t *set,
@@ -113,7 +92,7 @@ static foreloop_status push_set(foreloop_gbdt *gbdt, const uint32_t *categories,
                                   gbdt->set_count > 0 ? gbdt->set_count + 1 : 0, gbdt->set_count + 2,
                                   sizeof *gbdt->sets, error));
     memcpy(gbdt->categories + begin, categories, count * sizeof *categories);
-    sort_ascending(gbdt->categories + begin, count);
+    foreloop_sort(gbdt->categories + begin, count, sizeof *categories, compare_categories, NULL);
     gbdt->category_count += count;
     gbdt->sets[gbdt->set_count] = (uint32_t)begin;
     gbdt->sets[gbdt->set_count + 1] = (uint32_t)gbdt->category_count;
@@ -195,13 +174,9 @@ static size_t tree_end_node(const foreloop_gbdt *gbdt, size_t tree) {
     return tree + 1 < gbdt->tree_count ? gbdt->trees[tree + 1].root : gbdt->node_count;
 }
 
-static foreloop_status check_tree(const foreloop_gbdt *gbdt, size_t index, foreloop_error *error) {
-    const foreloop_gbdt_tree *tree = &gbdt->trees[index];
-    if (tree->output >= gbdt->output_count)
-        return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu adds to output %u, but the model has %zu outputs",
-                             index, (unsigned)tree->output, gbdt->output_count);
+static foreloop_status check_features(const foreloop_gbdt *gbdt, size_t index, foreloop_error *error) {
     size_t end = tree_end_node(gbdt, index);
-    for (size_t i = tree->root; i < end; i++) {
+    for (size_t i = gbdt->trees[index].root; i < end; i++) {
         uint32_t feature = gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE;
         if (!foreloop_gbdt_is_leaf(gbdt, i) && feature >= gbdt->feature_count)
             return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu splits on feature %u, but the model has %zu",
@@ -252,7 +227,7 @@ foreloop_status foreloop_gbdt_finish(foreloop_gbdt *gbdt, const float *weights, 
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%zu tree weights for %zu trees", weight_count,
                              gbdt->tree_count);
     for (size_t t = 0; t < gbdt->tree_count; t++) {
-        FORELOOP_TRY(check_tree(gbdt, t, error));
+        FORELOOP_TRY(check_features(gbdt, t, error));
         if (weights)
             FORELOOP_TRY(weigh_tree(gbdt, t, weights[t], error));
     }

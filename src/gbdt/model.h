@@ -86,9 +86,9 @@ foreloop_status foreloop_gbdt_create(foreloop_gbdt **gbdt, const foreloop_alloca
 foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count,
                                        const uint32_t *categories, foreloop_error *error);
 
-/* Ends loading, when the outputs of the trees are set: checks features and outputs against feature_count and
- * output_count, multiplies the leaves of tree t by weights[t] unless NULL, drops the trees before `begin` and from
- * `end` on, sorts the rest by output. */
+/* Ends loading, when counts, base margins and the trees' outputs are set: checks features against feature_count,
+ * multiplies the leaves of tree t by weights[t] unless NULL, drops the trees before `begin` and from `end` on, sorts
+ * the rest by output. */
 foreloop_status foreloop_gbdt_finish(foreloop_gbdt *gbdt, const float *weights, size_t weight_count, size_t begin,
                                      size_t end, foreloop_error *error);
 

@@ -1,0 +1,121 @@
+/* Damaged files and failing allocations: an error or a valid model, no leak, nothing read out of bounds (the last two
+ * by the sanitizers). */
+#include "gbdt_test.h"
+
+/* Long files are damaged at every n-th place only. */
+static size_t step_of(size_t size) {
+    return size / 1200 + 1;
+}
+
+/* Uses a model that may be anything, as long as it is valid. */
+static void use(const foreloop_gbdt *gbdt) {
+    foreloop_gbdt_info info = {.size = sizeof info};
+    foreloop_gbdt_get_info(gbdt, &info);
+    if (info.feature_count > 1000 || info.output_count > 1000)
+        return;
+    float *row = calloc(info.feature_count + 1, sizeof *row);
+    float *outputs = calloc(info.output_count + 1, sizeof *outputs);
+    unsigned char *used = calloc(info.feature_count + 1, 1);
+    if (!row || !outputs || !used)
+        exit(1);
+    foreloop_gbdt_predict(gbdt, row, 1, info.feature_count, 0, outputs, NULL);
+    foreloop_gbdt_margin(gbdt, row);
+    foreloop_gbdt_used_features(gbdt, used);
+    for (size_t i = 0; i < info.feature_count; i++)
+        foreloop_gbdt_feature_name(gbdt, i);
+    free(row);
+    free(outputs);
+    free(used);
+}
+
+/* Opens data[size] from memory of just that size, so that reading past it is seen. */
+static foreloop_status open_exactly(const char *data, size_t size, foreloop_error *error) {
+    char *copy = malloc(size > 0 ? size : 1);
+    foreloop_gbdt *gbdt = NULL;
+    if (!copy)
+        exit(1);
+    memcpy(copy, data, size);
+    memset(error, 0, sizeof *error);
+    foreloop_status status = foreloop_gbdt_open_memory(&gbdt, copy, size, NULL, error);
+    free(copy);
+    if (status == FORELOOP_OK)
+        use(gbdt);
+    foreloop_gbdt_close(gbdt);
+    return status;
+}
+
+static void check_truncations(const char *name, const char *data, size_t size) {
+    size_t accepted = 0, silent = 0, end = size;
+    foreloop_error error;
+    while (end > 0 && strchr(" \n", data[end - 1]))
+        end--;
+    for (size_t length = 0; length < end; length += step_of(size)) {
+        foreloop_status status = open_exactly(data, length, &error);
+        accepted += status == FORELOOP_OK;
+        silent += status != FORELOOP_OK && (error.code != status || error.message[0] == '\0');
+    }
+    CHECK(accepted == 0, "%s: truncations are an error", name);
+    CHECK(silent == 0, "%s: every error has a message", name);
+}
+
+static void check_changes(const char *name, const char *data, size_t size) {
+    static const char replacements[] = {'0', '9', '-', '"', '[', ']', '{', '}', ',', ':', 'e', ' ', '\0', '\xff'};
+    size_t good = 0, bad = 0, silent = 0;
+    foreloop_error error;
+    char *copy = malloc(size);
+    if (!copy)
+        exit(1);
+    memcpy(copy, data, size);
+    for (size_t i = 0; i < size; i += step_of(size)) {
+        /* A few at each place, other ones at the next. */
+        for (size_t r = i % 3; r < sizeof replacements; r += 3) {
+            copy[i] = replacements[r];
+            foreloop_status status = open_exactly(copy, size, &error);
+            good += status == FORELOOP_OK;
+            bad += status != FORELOOP_OK;
+            silent += status != FORELOOP_OK && error.message[0] == '\0';
+        }
+        copy[i] = data[i];
+    }
+    free(copy);
+    CHECK(bad > good && silent == 0, "%s: %zu changed bytes: %zu errors, %zu models", name, good + bad, bad, good);
+}
+
+static void check_allocations(const char *name, const char *data, size_t size) {
+    counting state = {.fail_at = SIZE_MAX};
+    foreloop_allocator allocator = {counting_allocate, counting_release, &state};
+    foreloop_gbdt_options options;
+    foreloop_gbdt *gbdt = NULL;
+    foreloop_gbdt_options_init(&options, sizeof options);
+    options.allocator = &allocator;
+    CHECK(foreloop_gbdt_open_memory(&gbdt, data, size, &options, NULL) == FORELOOP_OK, "%s: opens", name);
+    foreloop_gbdt_close(gbdt);
+    size_t needed = state.calls, wrong = 0;
+    CHECK(state.live == 0, "%s: all memory is released", name);
+    for (size_t n = 0; n < needed; n++) {
+        foreloop_gbdt *untouched = (foreloop_gbdt *)&state;
+        foreloop_error error = {0};
+        state = (counting){.fail_at = n};
+        foreloop_status status = foreloop_gbdt_open_memory(&untouched, data, size, &options, &error);
+        wrong += status != FORELOOP_ERROR_MEMORY || error.code != status || state.live != 0 ||
+                 untouched != (foreloop_gbdt *)&state;
+    }
+    CHECK(wrong == 0, "%s: each of %zu allocations may fail", name, needed);
+}
+
+int main(int argc, char **argv) {
+    static const char *const names[] = {"stump.json",       "stump.dump.json", "v1_7_categories.json",
+                                        "onehot.dump.json", "dart.json",       "targets.json",
+                                        "named.json"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t size;
+        char *data = read_file(argc > 1 ? argv[1] : ".", names[i], &size);
+        check_allocations(names[i], data, size);
+        if (i < 4) {
+            check_truncations(names[i], data, size);
+            check_changes(names[i], data, size);
+        }
+        free(data);
+    }
+    return tap_done();
+}
