@@ -84,7 +84,7 @@ foreloop_status foreloop_workload_encode(foreloop_workload **result, const forel
     if (foreloop_encoder_transformer(encoder) != model->transformer)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
                              "workload_encode: the encoder must be created from foreloop_model_transformer(model)");
-    foreloop_workload *workload;
+    foreloop_workload *workload = NULL;
     FORELOOP_TRY(create_workload(&workload, model, error));
     char *canonical = NULL;
     size_t canonical_length = 0;
@@ -103,7 +103,7 @@ foreloop_status foreloop_workload_create(foreloop_workload **result, const forel
                                          foreloop_error *error) {
     if (!result || !model || !latent)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_create: an argument is NULL");
-    foreloop_workload *workload;
+    foreloop_workload *workload = NULL;
     FORELOOP_TRY(create_workload(&workload, model, error));
     memcpy(workload->latent, latent, workload->size * sizeof *latent);
     return finish_workload(result, workload, error);
@@ -180,7 +180,7 @@ foreloop_status foreloop_workload_load(foreloop_workload **result, const foreloo
         size != SAVED_HEADER + model->manifest.latent_size * sizeof(float) + SAVED_CHECKSUM)
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
                              "the saved workload belongs to another model: encode the program again");
-    foreloop_workload *workload;
+    foreloop_workload *workload = NULL;
     FORELOOP_TRY(create_workload(&workload, model, error));
     for (size_t i = 0; i < workload->size; i++) {
         uint32_t bits = (uint32_t)get_little(bytes + SAVED_HEADER + 4 * i, 4);

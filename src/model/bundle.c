@@ -56,7 +56,7 @@ static foreloop_status open_directory(foreloop_bundle *bundle, const char *direc
     for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
         FORELOOP_TRY(open_file(bundle, directory, foreloop_bundle_text_names[i], read, &bundle->texts[i], error));
     for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++) {
-        foreloop_bytes content;
+        foreloop_bytes content = {NULL, 0};
         FORELOOP_TRY(open_file(bundle, directory, weight_names[i], read, &content, error));
         FORELOOP_TRY(open_container(bundle, content.data, content.size, weight_names[i], error));
         bundle->weights[i] = &bundle->containers[i];
