@@ -117,19 +117,32 @@ static int inspect_checkpoint(const char *path, bool json) {
 
 /* ---- Bundles ---- */
 
-/* The features by what stands before the first dot of their names: "z 256, count 24, hw 6". */
+/* The features by what stands before the first dot of their names: "z 256, length 1, count 24". */
 static void feature_fact(fact_sheet *facts, const foreloop_model *model, size_t count) {
+    struct {
+        const char *name;
+        size_t length, count;
+    } groups[16];
+    size_t group_count = 0, used = 0;
     char text[480] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < count && used < sizeof text;) {
-        const char *group = foreloop_model_feature_name(model, i);
-        size_t length = strcspn(group, "."), first = i;
-        do {
-            i++;
-        } while (i < count && strcspn(foreloop_model_feature_name(model, i), ".") == length &&
-                 memcmp(foreloop_model_feature_name(model, i), group, length) == 0);
-        int written = snprintf(text + used, sizeof text - used, "%s%.*s %zu", used ? ", " : "",
-                               length > 40 ? 40 : (int)length, group, i - first);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = foreloop_model_feature_name(model, i);
+        size_t length = strcspn(name, "."), group = 0;
+        while (group < group_count && (groups[group].length != length || memcmp(groups[group].name, name, length) != 0))
+            group++;
+        if (group == sizeof groups / sizeof *groups)
+            break;
+        if (group == group_count) {
+            groups[group].name = name;
+            groups[group].length = length;
+            groups[group].count = 0;
+            group_count++;
+        }
+        groups[group].count++;
+    }
+    for (size_t i = 0; i < group_count && used < sizeof text; i++) {
+        int written = snprintf(text + used, sizeof text - used, "%s%.*s %zu", i ? ", " : "",
+                               FORELOOP_QUOTED(groups[i].name, groups[i].length), groups[i].count);
         used += written > 0 ? (size_t)written : 0;
     }
     facts_text(facts, "feature_groups", text);

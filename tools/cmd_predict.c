@@ -29,7 +29,6 @@ enum { BATCH_ROWS = 512 };
 
 static int open_ranker(foreloop_gbdt **gbdt, const predict_options *given) {
     foreloop_error error = {.code = FORELOOP_OK};
-    foreloop_gbdt_info info = {.size = sizeof info};
     foreloop_gbdt_options gbdt_options;
 
     foreloop_gbdt_options_init(&gbdt_options, sizeof gbdt_options);
@@ -37,10 +36,15 @@ static int open_ranker(foreloop_gbdt **gbdt, const predict_options *given) {
     gbdt_options.base_score = given->base_score.value;
     if (foreloop_gbdt_open(gbdt, given->ranker, &gbdt_options, &error) != FORELOOP_OK)
         return cli_fail("cannot open the ranker %s: %s", given->ranker, error.message);
-    foreloop_gbdt_get_info(*gbdt, &info);
-    if (*info.notes)
-        cli_note("%s: %s", given->ranker, info.notes);
     return CLI_DONE;
+}
+
+/* What the file left open, and how it was taken. */
+static void print_notes(const foreloop_gbdt *gbdt, const char *name) {
+    foreloop_gbdt_info info = {.size = sizeof info};
+    foreloop_gbdt_get_info(gbdt, &info);
+    if (*info.notes)
+        cli_note("%s: %s", name, info.notes);
 }
 
 /* The columns must be the model's: a file with other ones would be scored silently and wrongly. */
@@ -122,6 +126,8 @@ static int run(int argc, char **argv) {
         status = predict(gbdt, &matrix, &given);
         input_matrix_close(&matrix);
     }
+    if (status == CLI_DONE)
+        print_notes(gbdt, given.ranker);
     foreloop_gbdt_close(gbdt);
     return status;
 }

@@ -178,16 +178,18 @@ static size_t row_end(const output_table *table, size_t row) {
 }
 
 static void print_row(const output_table *table, size_t row, const int *widths, int indent) {
-    size_t first = table->rows[row].first_cell, count = row_end(table, row) - first;
+    char *const *cells = table->cells + table->rows[row].first_cell;
+    size_t count = row_end(table, row) - table->rows[row].first_cell;
+    while (count > 0 && !*cells[count - 1])
+        count--;
     printf("%*s%s", indent, "", output_style_begin(table->rows[row].style));
     for (size_t i = 0; i < count; i++) {
-        const char *text = table->cells[first + i];
-        int padding = widths[i] - text_width(text);
+        int padding = widths[i] - text_width(cells[i]);
         bool last = i + 1 == count;
         if (table->alignment[i] == 'r')
-            printf("%*s%s", padding, "", text);
+            printf("%*s%s", padding, "", cells[i]);
         else
-            printf("%s%*s", text, last ? 0 : padding, ""); /* no blanks at a line's end */
+            printf("%s%*s", cells[i], last ? 0 : padding, ""); /* no blanks at a line's end */
         if (!last)
             printf("  ");
     }

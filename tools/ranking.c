@@ -145,16 +145,21 @@ static void measured_rows(output_table *table, const rank_result *ranking) {
     accuracy_row(table, ranking);
 }
 
-static void unknown_row(output_table *table, const rank_result *ranking) {
-    const foreloop_actions_report *report = &ranking->report;
-    if (ranking->unknown_instructions + report->unknown_kinds + report->dropped_arguments + report->unknown_values == 0)
-        return;
-    summary_row(table, "unknown");
-    output_table_cell(table,
-                      "%" PRIu64 " trace instructions to this reader; to the model %" PRIu64
-                      " actions by kind, %" PRIu64 " arguments, %" PRIu64 " values",
-                      ranking->unknown_instructions, report->unknown_kinds, report->dropped_arguments,
-                      report->unknown_values);
+static void unknown_rows(output_table *table, const rank_result *ranking) {
+    const struct {
+        const char *label, *meaning;
+        uint64_t count;
+    } rows[] = {
+        {"unknown instructions", "in the traces; they are passed over", ranking->unknown_instructions},
+        {"unknown kinds", "of actions, to the model; they have no effect", ranking->report.unknown_kinds},
+        {"unknown arguments", "of actions, to the model; they are dropped", ranking->report.dropped_arguments},
+        {"unknown values", "of arguments, to the model; they count as one", ranking->report.unknown_values},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].count > 0) {
+            summary_row(table, rows[i].label);
+            output_table_cell(table, "%" PRIu64 " %s", rows[i].count, rows[i].meaning);
+        }
 }
 
 static void time_row(output_table *table, const rank_result *ranking) {
@@ -180,7 +185,7 @@ bool ranking_print(const rank_result *ranking, size_t top) {
             ranking->malformed, ranking->failed, ranking->other_workloads);
     }
     measured_rows(&table, ranking);
-    unknown_row(&table, ranking);
+    unknown_rows(&table, ranking);
     time_row(&table, ranking);
     return output_table_print(&table, 0);
 }

@@ -1,0 +1,414 @@
+#!/bin/sh
+# Tests of the foreloop command: what it prints, where, and with which exit status. Prints TAP.
+#
+#     test_cli.sh FORELOOP SOURCE-ROOT
+
+foreloop=$1
+root=$2
+bundle=$root/tests/golden/bundle
+directory=$(mktemp -d) || exit 1
+trap 'rm -rf "$directory"' EXIT
+count=0
+failures=0
+
+# check NAME COMMAND...: the command must succeed.
+check() {
+    name=$1
+    shift
+    count=$((count + 1))
+    if "$@" >"$directory/check" 2>&1; then
+        echo "ok $count - $name"
+    else
+        failures=$((failures + 1))
+        echo "not ok $count - $name"
+        echo "# failed: $*"
+        echo "# status ${status-}"
+        sed 's/^/# out: /' "$directory/out" | head -20
+        sed 's/^/# err: /' "$directory/err" | head -20
+    fi
+}
+
+skip() {
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
+# run ARGUMENT...: sets $status and leaves out and err in $directory. Standard input is the caller's.
+run() {
+    "$foreloop" "$@" >"$directory/out" 2>"$directory/err"
+    status=$?
+}
+
+exits() { test "$status" -eq "$1"; }
+out_is() { test "$(cat "$directory/out")" = "$1"; }
+out_has() { grep -q -e "$1" "$directory/out"; }
+err_has() { grep -q -e "$1" "$directory/err"; }
+lines_are() { test "$(wc -l <"$directory/$1")" -eq "$2"; }
+empty() { test ! -s "$directory/$1"; }
+# A failure: its status, nothing on standard output, one line with this text on standard error.
+fails() { exits "$1" && empty out && lines_are err 1 && err_has "$2"; }
+# A success that prints this and nothing else.
+prints() { exits 0 && empty err && out_is "$1"; }
+
+# ---- The command line ----
+
+run --version
+check "the version" prints "foreloop $("$foreloop" --version | cut -d' ' -f2)"
+run
+check "no command is a usage error" exits 2
+check "no command prints nothing on standard output" empty out
+run help
+check "help lists the commands" out_has '^  predict '
+run rnak
+check "an unknown command with a hint" fails 2 "did you mean 'rank'"
+run help nothing
+check "help of an unknown command" fails 2 "unknown command 'nothing'"
+run rank --jsn
+check "an unknown option with a hint" fails 2 "did you mean '--json'"
+run rank -x
+check "an unknown letter" fails 2 "unknown option '-x'"
+run rank --zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz=1
+check "a long unknown option" fails 2 "unknown option"
+run rank -w
+check "a missing value" fails 2 "needs a value"
+run rank -w ""
+check "an empty value" fails 2 "is empty"
+run rank --json=yes
+check "a value for a flag" fails 2 "takes no value"
+run rank --top -1
+check "a negative count" fails 2 "whole number"
+run rank -w a -r b --top 0
+check "a count of zero" fails 2 "from 1"
+run rank --top 99999999999999999999
+check "a count that is too large" fails 2 "whole number"
+run rank a
+check "an argument too many" fails 2 "unexpected argument"
+run rank -r x
+check "rank without a program" fails 2 "-w FILE"
+run rank -w x
+check "rank without records" fails 2 "-r FILE"
+run rank -w - -r -
+check "rank with standard input twice" fails 2 "standard input"
+run encode -m a --hf b
+check "two models" fails 2 "exclude"
+run tokenize -m a --tokenizer b
+check "two tokenizers" fails 2 "exclude"
+run inspect
+check "inspect without anything" fails 2 "name a model"
+run inspect --cpu x
+check "inspect with both" fails 2 "name a model"
+run predict --ranker x
+check "predict without features" fails 2 "name the features"
+run pack x
+check "pack without an output" fails 2 "-o FILE"
+run predict --base-score nan --ranker x y
+check "a number that is not finite" fails 2 "finite"
+run tokenize -m "$(printf 'a\nb\033[1m')" /dev/null
+check "a message stays one clean line" fails 1 'a?b?\[1m'
+
+# The manual and the completions know every option of the help.
+for command in rank encode tokenize predict actions inspect pack; do
+    run "$command" --help
+    check "help of $command" exits 0
+    run help "$command"
+    check "help $command" out_has "^Usage: foreloop $command "
+    for option in $(grep -o '^  [-, a-z]*--[a-z-]*' "$directory/out" | grep -o -e '--[a-z-]*'); do
+        escaped=$(echo "$option" | sed 's/-/\\\\-/g')
+        check "$command $option is in the manual" grep -q -e "$escaped" "$root/docs/foreloop.1"
+        if test "$option" != --help; then
+            check "$command $option is in bash's completion" \
+                grep -q -e "^ *$command) options=.*$option[ \"]" "$root/tools/completion/foreloop.bash"
+        fi
+        check "$command $option is in zsh's completion" \
+            sh -c "sed -n '/^    $command)/,/;;/p' '$root/tools/completion/_foreloop' | grep -q -e '$option'"
+    done
+done
+
+# ---- Output errors ----
+
+run --version >/dev/null
+if test -w /dev/full; then
+    "$foreloop" help >/dev/full 2>"$directory/err"
+    status=$?
+    : >"$directory/out"
+    check "a full device" fails 1 "cannot write to standard output: No space left"
+else
+    skip "a full device" "no /dev/full here"
+fi
+mkfifo "$directory/pipe"
+: <"$directory/pipe" &
+sh -c 'sleep 0.2; exec "$0" help' "$foreloop" >"$directory/pipe" 2>"$directory/err"
+status=$?
+wait
+: >"$directory/out"
+check "a closed pipe" fails 1 "cannot write to standard output: Broken pipe"
+
+# ---- predict ----
+
+cat >"$directory/dump.json" <<'END'
+[{"nodeid": 0, "split": "f0", "split_condition": 0.5, "yes": 1, "no": 2, "missing": 1,
+  "children": [{"nodeid": 1, "leaf": -0.25}, {"nodeid": 2, "leaf": 0.75}]}]
+END
+printf '0.1\n0.9\n""\nnan\ninf\n' >"$directory/f.csv"
+run predict --ranker "$directory/dump.json" "$directory/f.csv" --base-score=1
+check "rows of CSV" out_is "0.75
+1.75
+0.75
+0.75
+1.75"
+run predict "$directory/f.csv" --json --base-score -0.5 --ranker="$directory/dump.json" --margin
+check "options in any order, JSON" out_is '{"row":0,"prediction":[-0.75]}
+{"row":1,"prediction":[0.25]}
+{"row":2,"prediction":[-0.75]}
+{"row":3,"prediction":[-0.75]}
+{"row":4,"prediction":[0.25]}'
+run predict --ranker "$directory/dump.json" "$directory/f.csv"
+check "the assumed base score is reported" err_has "note:.*base"
+check "the assumed base score is one half" out_has '^0.25$'
+printf '\357\273\277"a,b", c\r\n\r\n0.9, 7\r\n , 1e3\r\n' >"$directory/f.csv"
+run predict --ranker "$directory/dump.json" --base-score 0 - <"$directory/f.csv"
+check "a header, quotes, blanks, CRLF, a byte order mark, standard input" out_is "0.75
+-0.25"
+for case in '0.1,x:column 2' '1,2\n3:line 2 has 1 columns' '"1:quotes do not match' '"1"2:quotes do not match' \
+    ':no rows' 'a,b\n:no rows'; do
+    printf "${case%%:*}" >"$directory/bad.csv"
+    test "$case" != '0.1,x:column 2' || printf '0.1,1\n0.1,x' >"$directory/bad.csv"
+    run predict --ranker "$directory/dump.json" --base-score 0 "$directory/bad.csv"
+    check "bad CSV: ${case#*:}" fails 1 "${case#*:}"
+done
+{
+    printf '\223NUMPY\001\000\166\000'
+    printf '%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }"
+    printf '\000\000\200\076\146\146\146\077'
+} >"$directory/f.npy"
+run predict --ranker "$directory/dump.json" --base-score 0 "$directory/f.npy"
+check "rows of .npy" out_is "-0.25
+0.75"
+head -c 132 "$directory/f.npy" >"$directory/cut.npy"
+run predict --ranker "$directory/dump.json" --base-score 0 "$directory/cut.npy"
+check "a .npy that is cut off" fails 1 "cut.npy"
+run predict --ranker "$directory/dump.json" "$directory"
+check "a directory instead of features" exits 1
+seq -s, 80 >"$directory/f.csv"
+run predict --ranker "$bundle/ranker.json" "$directory/f.csv"
+check "a model that names its features takes columns without names" exits 0
+check "a saved model leaves nothing to note" empty err
+{ seq -s, 80 | sed 's/[0-9]*/x&/g'; cat "$directory/f.csv"; } >"$directory/named.csv"
+run predict --ranker "$bundle/ranker.json" "$directory/named.csv"
+check "but not columns with other names" fails 1 "column 1 is 'x1', the ranker wants '"
+printf '1,2\n' >"$directory/f.csv"
+run predict --ranker "$bundle/ranker.json" "$directory/f.csv"
+check "a wrong number of columns" fails 1 "has 2 columns, the ranker reads 80"
+run predict --ranker "$directory/f.csv" "$directory/f.csv"
+check "a ranker that is none" fails 1 "cannot open the ranker"
+
+# ---- tokenize ----
+
+printf 'ab' >"$directory/text"
+run tokenize -m "$bundle" "$directory/text" --json
+check "tokens in JSON" out_has '^{"ids":\[[0-9,]*\],"tokens":\["<s>".*"</s>"\]}$'
+cp "$directory/out" "$directory/expected"
+run tokenize --tokenizer "$bundle/tokenizer.json" --json <"$directory/text"
+check "a tokenizer of its own, standard input" cmp "$directory/out" "$directory/expected"
+run tokenize -m "$bundle" "$directory/text"
+check "tokens in a table" out_has '^ *[0-9]*  *0  *[12]  a'
+printf '"ab"\n\n"x\\u0000y"\n"\\u00e9"' >"$directory/lines"
+run tokenize -m "$bundle" --jsonl "$directory/lines"
+check "one line for each JSON string" lines_are out 3
+run tokenize -m "$bundle" --jsonl --json "$directory/lines"
+check "JSON for JSON lines" sh -c "head -1 '$directory/out' | cmp - '$directory/expected'"
+printf '"ab"\n7\n' >"$directory/lines"
+run tokenize -m "$bundle" --jsonl "$directory/lines"
+check "a line that is not a string" err_has 'line 2.*expected a string'
+check "a line that is not a string is bad input" exits 1
+: >"$directory/empty"
+run tokenize -m "$bundle" --json "$directory/empty"
+check "an empty text" out_is '{"ids":[0,2],"tokens":["<s>","</s>"]}'
+head -c 200000 /dev/urandom >"$directory/random"
+run tokenize -m "$bundle" "$directory/random"
+check "bytes that are no text" exits 0
+run tokenize -m "$bundle" "$directory/absent"
+check "a file that does not exist" fails 1 "absent: No such file"
+run tokenize -m "$directory/absent" "$directory/text"
+check "a model that does not exist" fails 1 "cannot open the model .*no such file"
+run tokenize --tokenizer "$directory/random" "$directory/text"
+check "a tokenizer that is none" fails 1 "cannot open the tokenizer"
+
+# ---- encode ----
+
+printf 'for i in range(3):\n    pass\n' >"$directory/text"
+run encode -m "$bundle" "$directory/text"
+check "a vector" test "$(wc -w <"$directory/out")" -eq 20
+vector=$(tr ' ' ',' <"$directory/out")
+run encode -m "$bundle" --json - <"$directory/text"
+check "the same vector in JSON" out_is "{\"embedding\":[$vector]}"
+printf '"for i in range(3):\\n    pass\\n"\n' | "$foreloop" encode -m "$bundle" --jsonl --json >"$directory/out2"
+check "the same vector from a JSON line" cmp "$directory/out" "$directory/out2"
+checkpoint=$root/tests/golden/transformer/roberta
+if test -f "$checkpoint/model.safetensors"; then
+    run encode --hf "$checkpoint" "$directory/text" --json
+    check "a checkpoint" out_has '^{"embedding":\['
+    run inspect "$checkpoint"
+    check "inspect of a checkpoint" out_has '^type  *checkpoint$'
+else
+    skip "a checkpoint" "tests/golden/transformer is not there"
+fi
+run encode --hf "$directory" "$directory/text"
+check "a checkpoint that is none" fails 1 "cannot open the checkpoint"
+
+# ---- actions ----
+
+trace='[[["EnterPostproc",[],[],[]]],[]]'
+{
+    echo "[0,[$trace,[0.25,0.75],null,[]]]"
+    echo 'not json'
+    echo ""
+    echo "[0,[$trace,[1e10],null,[]]]"
+    echo "[0,[$trace,null,null,[]]]"
+} >"$directory/records"
+run actions -r "$directory/records" --json
+check "actions of the good lines" exits 0
+check "actions in JSON" out_is '{"index":0,"workload":0,"actions":[{"kind":"postprocess","args":{},"instruction":1}],"seconds":[0.25,0.75],"failed":false,"unknown_instructions":0}
+{"index":3,"workload":0,"actions":[{"kind":"postprocess","args":{},"instruction":1}],"seconds":[],"failed":true,"unknown_instructions":0}
+{"index":4,"workload":0,"actions":[{"kind":"postprocess","args":{},"instruction":1}],"seconds":[],"failed":false,"unknown_instructions":0}'
+check "the malformed line is named" err_has "skipped: line 2"
+check "nothing else is said" lines_are err 1
+gzip -c "$directory/records" >"$directory/records.gz"
+cp "$directory/out" "$directory/expected"
+run actions --json -r "$directory/records.gz"
+check "the same from gzip" cmp "$directory/out" "$directory/expected"
+run actions --json -r - <"$directory/records"
+check "the same from standard input" cmp "$directory/out" "$directory/expected"
+cat "$directory/records" >"$directory/pipe" &
+run actions --json -r "$directory/pipe"
+check "the same from a named pipe" cmp "$directory/out" "$directory/expected"
+run actions -r "$directory/records"
+check "actions in text" out_has '^line 1: workload 0, 1 actions, measured 250.000 ms, 750.000 ms$'
+run actions -r "$directory/random"
+check "records that are none" exits 1
+run actions -r "$directory/empty"
+check "no records" fails 1 "no record"
+run actions -r "$directory"
+check "a directory instead of records" fails 1 "directory"
+
+# ---- rank ----
+
+run rank -m "$bundle" -w "$directory/text" -r "$directory/records" --json
+check "rank of the usable lines" exits 0
+check "rank prints two candidates" lines_are out 2
+check "a measured candidate" out_has '^{"index":0,"score":[-0-9.e]*,"actions":1,"seconds":0.5,"rank":[12]}$'
+check "a candidate that is not measured" out_has '^{"index":4,"score":[-0-9.e]*,"actions":1,"seconds":null,"rank":[12]}$'
+check "the malformed line is named" err_has "skipped: line 2"
+check "the failed measurement is named" err_has "skipped: line 4: its measurement failed"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/records" --strict
+check "strict exits with 1" exits 1
+check "strict prints the ranking all the same" out_has '^skipped lines  *1 malformed, 1 with a failed measurement'
+run rank -m "$bundle" -w "$directory/text" -r "$directory/records" --top 1 --json
+check "the best candidate only" lines_are out 1
+sed 1q "$directory/records" >"$directory/good"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --strict
+check "strict with nothing amiss" exits 0
+check "one measured candidate is the best one" out_has '^top choice  *100.0 %'
+sed 's/^\[0,/[7,/' "$directory/good" | cat "$directory/good" - >"$directory/two"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/two"
+check "several workloads" fails 1 "several workloads (0, 7): choose one with --workload-index"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/two" --workload-index 7 --json
+check "one of several workloads" out_has '^{"index":1,'
+check "and no other" lines_are out 1
+run rank -m "$bundle" -w "$directory/text" -r "$directory/two" --workload-index 3
+check "a workload that is not there" fails 1 "no record of workload 3, only of 0, 7"
+run rank -m "$bundle" -w "$directory/empty" -r "$directory/good"
+check "an empty program" fails 1 "is empty"
+run rank -m "$bundle" -w "$directory/f.npy" -r "$directory/good"
+check "a program that is no text" fails 1 "is not text"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/empty"
+check "no candidates" fails 1 "no record that can be ranked"
+sed '4!d' "$directory/records" >"$directory/failed"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/failed"
+check "failed measurements only" exits 1
+
+"$foreloop" inspect --cpu --json >"$directory/machine.json"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --json
+cp "$directory/out" "$directory/expected"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --json --hardware "$directory/machine.json"
+check "this machine from a file" cmp "$directory/out" "$directory/expected"
+echo '{"coers": 2}' >"$directory/machine.json"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --hardware "$directory/machine.json"
+check "an unknown field of a machine" fails 1 'did you mean "cores"'
+echo '{"cores": -2}' >"$directory/machine.json"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --hardware "$directory/machine.json"
+check "a machine with less than no cores" fails 1 "not negative"
+
+# ---- inspect and pack ----
+
+run inspect --cpu
+check "this machine" out_has '^cores  *[1-9]'
+run inspect "$bundle"
+check "a bundle" out_has '^fingerprint  *[0-9a-f]\{16\}$'
+check "a bundle's kinds" out_has '^  kind_1  slot_0 (linear)'
+fingerprint=$(sed -n 's/^fingerprint  *//p' "$directory/out")
+run inspect --json "$bundle"
+check "a bundle in JSON" out_has "^{\"model\":.*\"fingerprint\":\"$fingerprint\".*}$"
+run inspect "$bundle/tokenizer.json"
+check "a tokenizer" out_has '^type  *tokenizer$'
+run inspect "$bundle/ranker.json"
+check "a ranker" out_has '^trees  *10$'
+run inspect "$bundle/model.json"
+check "a manifest" fails 1 "name the bundle's directory"
+run inspect "$directory/random"
+check "a file that is none of these" fails 1 "random"
+run inspect "$directory/absent"
+check "inspect of nothing" fails 1 "No such file"
+run pack "$bundle" -o "$directory/packed"
+check "pack" prints "$directory/packed: packed, fingerprint $fingerprint"
+run inspect "$directory/packed"
+check "a packed bundle has the same fingerprint" out_has "^fingerprint  *$fingerprint\$"
+run pack "$directory" -o "$directory/packed2"
+check "pack of something else" fails 1 "cannot pack"
+check "and no file is left" test ! -e "$directory/packed2"
+run pack "$bundle" -o "$directory/absent/packed"
+check "pack into nowhere" fails 1 "cannot pack"
+
+# ---- The default bundle ----
+
+mkdir -p "$directory/host/bin" "$directory/host/share/foreloop" "$directory/work/weights"
+cp "$foreloop" "$directory/host/bin/"
+cp "$directory/packed" "$directory/host/share/foreloop/default.foreloop"
+in_work() { (cd "$directory/work" && "$directory/host/bin/foreloop" tokenize --json ../text) >"$directory/out" 2>"$directory/err"; }
+in_work
+status=$?
+check "the default bundle is found beside the command" exits 0
+rm "$directory/host/share/foreloop/default.foreloop"
+in_work
+status=$?
+if exits 0; then
+    skip "no default bundle" "one is installed where this build installs"
+else
+    check "no default bundle" fails 1 "no default model bundle"
+    ln -s "$bundle" "$directory/work/weights/default"
+    in_work
+    status=$?
+    check "the default bundle is found in ./weights" exits 0
+fi
+
+# ---- The trained bundle on a measured database ----
+
+trained=$root/weights/default
+test -e "$trained" || trained=$root/weights/default.foreloop
+found=
+for database in "$root"/examples/data/*/; do
+    test -e "$trained" && test -f "$database/database_tuning_record.json" || continue
+    found=yes
+    name=$(basename "$database")
+    run rank -m "$trained" -w "$database/workload.txt" -r "$database/database_tuning_record.json"
+    check "$name is ranked" exits 0
+    check "$name: no kind is unknown" sh -c "! grep -q '^unknown kinds' '$directory/out'"
+    accuracy=$(sed -n 's/^pairs in the right order  *\([0-9]*\).*/\1/p' "$directory/out")
+    check "$name: $accuracy % of the pairs are in the right order, more than by chance" test "${accuracy:-0}" -gt 50
+    run rank -m "$trained" -w "$database/workload.txt" -r "$database/database_tuning_record.json" --json
+    check "$name: scores fall" sh -c "sed 's/.*\"score\":\([^,]*\),.*/\1/' '$directory/out' | sort -rg -c"
+done
+test -n "$found" || skip "the trained bundle on a measured database" "weights/default or examples/data is not there"
+
+echo "1..$count"
+test "$failures" -eq 0
