@@ -54,12 +54,6 @@ static foreloop_status parse_file(hf_checkpoint *checkpoint, const char *directo
     return status;
 }
 
-static foreloop_status refuse(const foreloop_json *json, const char *what, foreloop_text value) {
-    return foreloop_fail_at(json->error, FORELOOP_ERROR_UNSUPPORTED, FORELOOP_POSITION_BYTE, json->base + json->offset,
-                            "%s: %s \"%.*s\" is not supported", json->name, what,
-                            FORELOOP_QUOTED(value.text, value.length));
-}
-
 static foreloop_status parse_config(foreloop_json *json, hf_checkpoint *checkpoint) {
     return foreloop_transformer_config_read(&checkpoint->config, json);
 }
@@ -78,7 +72,7 @@ static foreloop_status parse_limits(foreloop_json *json, hf_checkpoint *checkpoi
             bool lower;
             FORELOOP_TRY(foreloop_json_bool(json, &lower));
             if (lower)
-                return refuse(json, "do_lower_case", (foreloop_text){"true", 4});
+                return foreloop_config_unsupported(json, "do_lower_case", (foreloop_text){"true", 4});
         } else {
             FORELOOP_TRY(foreloop_json_skip(json));
         }
@@ -89,14 +83,14 @@ static foreloop_status parse_limits(foreloop_json *json, hf_checkpoint *checkpoi
 static foreloop_status parse_mode(foreloop_json *json, foreloop_pooling *pooling) {
     foreloop_text mode;
     if (foreloop_json_peek(json) == FORELOOP_JSON_ARRAY)
-        return refuse(json, "a list as pooling_mode", (foreloop_text){"[...]", 5});
+        return foreloop_config_unsupported(json, "a list as pooling_mode", (foreloop_text){"[...]", 5});
     FORELOOP_TRY(foreloop_json_string(json, &mode));
     if (foreloop_text_is(mode, "cls"))
         pooling->mode = FORELOOP_POOLING_FIRST;
     else if (foreloop_text_is(mode, "mean"))
         pooling->mode = FORELOOP_POOLING_MEAN;
     else
-        return refuse(json, "pooling_mode", mode);
+        return foreloop_config_unsupported(json, "pooling_mode", mode);
     return FORELOOP_OK;
 }
 
@@ -122,13 +116,13 @@ static foreloop_status parse_pooling(foreloop_json *json, hf_checkpoint *checkpo
             else if (foreloop_text_is(key, "pooling_mode_mean_tokens"))
                 mean = on;
             else if (on)
-                return refuse(json, "the pooling mode", key);
+                return foreloop_config_unsupported(json, "the pooling mode", key);
         } else {
             FORELOOP_TRY(foreloop_json_skip(json));
         }
     }
     if (first && mean)
-        return refuse(json, "the pooling mode", (foreloop_text){"cls and mean, concatenated", 26});
+        return foreloop_config_unsupported(json, "the pooling mode", (foreloop_text){"cls and mean, concatenated", 26});
     if (first)
         checkpoint->pooling.mode = FORELOOP_POOLING_FIRST;
     return FORELOOP_OK;
@@ -155,7 +149,7 @@ static foreloop_status parse_module_type(foreloop_json *json, module *found) {
             found->kind = (module_kind)i;
             return FORELOOP_OK;
         }
-    return refuse(json, "the module", name);
+    return foreloop_config_unsupported(json, "the module", name);
 }
 
 static foreloop_status parse_module(foreloop_json *json, const hf_checkpoint *checkpoint, module *found) {
@@ -194,8 +188,8 @@ static foreloop_status parse_modules(foreloop_json *json, hf_checkpoint *checkpo
         module found = {MODULE_NONE, NULL};
         foreloop_status status = parse_module(json, checkpoint, &found);
         if (status == FORELOOP_OK && found.kind != expected)
-            status =
-                refuse(json, "another order of modules than", (foreloop_text){"Transformer, Pooling, Normalize", 31});
+            status = foreloop_config_unsupported(json, "another order of modules than",
+                                                 (foreloop_text){"Transformer, Pooling, Normalize", 31});
         if (status == FORELOOP_OK && found.kind < MODULE_NORMALIZE) {
             *directories[found.kind] = found.path;
             found.path = NULL;

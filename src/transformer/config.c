@@ -35,7 +35,7 @@ size_t foreloop_transformer_config_max_length(const foreloop_transformer_config 
     return config->position_count - config->position_offset;
 }
 
-static foreloop_status unsupported(const foreloop_json *json, const char *option, foreloop_text value) {
+foreloop_status foreloop_config_unsupported(const foreloop_json *json, const char *option, foreloop_text value) {
     return foreloop_fail_at(json->error, FORELOOP_ERROR_UNSUPPORTED, FORELOOP_POSITION_BYTE, json->base + json->offset,
                             "%s: %s \"%.*s\" is not supported", json->name, option,
                             FORELOOP_QUOTED(value.text, value.length));
@@ -60,7 +60,7 @@ static foreloop_status read_activation(foreloop_json *json, foreloop_activation 
             *activation = known[i].activation;
             return FORELOOP_OK;
         }
-    return unsupported(json, "hidden_act", value);
+    return foreloop_config_unsupported(json, "hidden_act", value);
 }
 
 static foreloop_status read_architecture(foreloop_json *json, foreloop_architecture *architecture) {
@@ -71,7 +71,7 @@ static foreloop_status read_architecture(foreloop_json *json, foreloop_architect
     else if (foreloop_text_is(value, "roberta"))
         *architecture = FORELOOP_ARCHITECTURE_ROBERTA;
     else
-        return unsupported(json, "model_type", value);
+        return foreloop_config_unsupported(json, "model_type", value);
     return FORELOOP_OK;
 }
 
@@ -81,7 +81,9 @@ static foreloop_status read_fixed_option(foreloop_json *json, foreloop_text key,
     if (foreloop_text_is(key, "position_embedding_type")) {
         foreloop_text value;
         FORELOOP_TRY(foreloop_json_string(json, &value));
-        return foreloop_text_is(value, "absolute") ? FORELOOP_OK : unsupported(json, "position_embedding_type", value);
+        return foreloop_text_is(value, "absolute")
+                   ? FORELOOP_OK
+                   : foreloop_config_unsupported(json, "position_embedding_type", value);
     }
     const char *option = foreloop_text_is(key, "is_decoder")            ? "is_decoder"
                          : foreloop_text_is(key, "add_cross_attention") ? "add_cross_attention"
@@ -89,12 +91,13 @@ static foreloop_status read_fixed_option(foreloop_json *json, foreloop_text key,
     if (option) {
         bool value;
         FORELOOP_TRY(foreloop_json_bool(json, &value));
-        return value ? unsupported(json, option, (foreloop_text){"true", 4}) : FORELOOP_OK;
+        return value ? foreloop_config_unsupported(json, option, (foreloop_text){"true", 4}) : FORELOOP_OK;
     }
     if (foreloop_text_is(key, "quantization_config")) {
         const bool absent = foreloop_json_peek(json) == FORELOOP_JSON_NULL;
         FORELOOP_TRY(foreloop_json_skip(json));
-        return absent ? FORELOOP_OK : unsupported(json, "quantization_config", (foreloop_text){"{...}", 5});
+        return absent ? FORELOOP_OK
+                      : foreloop_config_unsupported(json, "quantization_config", (foreloop_text){"{...}", 5});
     }
     *known = false;
     return FORELOOP_OK;

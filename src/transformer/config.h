@@ -32,4 +32,8 @@ size_t foreloop_transformer_config_max_length(const foreloop_transformer_config 
  * of range or do not fit each other. */
 foreloop_status foreloop_transformer_config_read(foreloop_transformer_config *config, foreloop_json *json);
 
+/* The failure for an option of this or a companion file that the encoder does not do: UNSUPPORTED at the reader's
+ * place, naming option and value. */
+foreloop_status foreloop_config_unsupported(const foreloop_json *json, const char *option, foreloop_text value);
+
 #endif
