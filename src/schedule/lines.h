@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /* Longer lines are refused, so that a small compressed file cannot ask for any amount of memory. */
-enum { FORELOOP_LINE_MAX = 1 << 28 };
+enum { FORELOOP_LINE_MAX = 1 << 26 };
 
 typedef struct foreloop_lines foreloop_lines;
 

@@ -163,6 +163,15 @@ static void test_loops(void) {
                 "11 add_unit_loop role=tiled block=0\n12 add_unit_loop role=tiled block=0\n"
                 "13 reorder loops=2 innermost=1 spatial_outer=12 spatial_inner=40 reduction_inner=4 tile_0=2 tile_1=6 "
                 "tile_2=16 tile_3=4 tile_4=4 tile_5=40 role=tiled block=0\n14 unroll extent=1\n");
+    check_tiled("a loop of one iteration counts for nothing, whatever its class",
+                "['AddUnitLoop',['j3'],[],['u']],['CacheRead',['b0',[]],[1,'shared'],['r']],"
+                "['ComputeAt',['r','k1'],[1,-1],[]]",
+                "",
+                "11 add_unit_loop role=tiled block=0\n12 cache_read role=tiled block=0 buffer=1 scope=shared\n"
+                "13 compute_at role=cache block=0 location=7 depth=7 level=4 axis=0 class=reduction outer=3072 "
+                "spatial_inner=40\n");
+    check_tiled("Reorder of a loop that is gone forgets the order", "['Reorder',['i','j3','i0'],[],[]]", "",
+                "11 reorder loops=3 role=tiled block=0\n");
     check("Reorder of loops of unknown class",
           LOOPS("b", "'i','j'") ",['Split',['j',2,8],[1,0],['a','c']],"
                                 "['Reorder',['c','i','c'],[],[]]",

@@ -29,6 +29,8 @@ static void test_rule(void) {
     check("newlines", "a\r\nb\rc\n\n\nd", "a\nb\nc\nd");
     check("blanks", "a  =\t b   \n", "a = b");
     check("levels", "a:\n    b:\n        c\n    d\ne", "a:\n b:\n  c\n d\ne");
+    check("a return by one level of three", "a:\n    b:\n        c:\n            d\n        e",
+          "a:\n b:\n  c:\n   d\n  e");
     check("levels of two, and tabs", "a:\n  b:\n  \tc\n  d\n", "a:\n b:\n  c\n d");
     check("a text that starts indented", "        a:\n            b\n    c\n        d", "a:\n b\nc\n d");
     check("an uneven return", "a\n        b\n    c\n        d", "a\n b\n c\n  d");
