@@ -157,8 +157,8 @@ typedef struct foreloop_transformer foreloop_transformer;
 typedef struct foreloop_encoder foreloop_encoder;
 
 /* Opens a Hugging Face checkpoint as it lies: a directory with config.json, model.safetensors (f32, f16 or bf16) and
- * tokenizer.json. Pooling is the mean over all tokens, or what the sentence-transformers files beside it ask for
- * (pooling mode, normalisation, maximum length). */
+ * tokenizer.json, or vocab.json with merges.txt (RoBERTa), or vocab.txt (BERT). Pooling is the mean over all tokens, or
+ * what the sentence-transformers files beside it ask for (pooling mode, normalisation, maximum length). */
 FORELOOP_API foreloop_status foreloop_transformer_open(foreloop_transformer **transformer, const char *directory,
                                                        const foreloop_options *options, foreloop_error *error);
 FORELOOP_API void foreloop_transformer_close(foreloop_transformer *transformer);

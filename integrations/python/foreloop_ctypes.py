@@ -253,6 +253,11 @@ class Transformer(Handle):
                                                close="foreloop_encoder_close")
         return self._encoder
 
+    def tokenizer(self):
+        """The transformer's own tokenizer, borrowed: close it (its scratch) before the transformer."""
+        pointer = c.c_void_p(self.library.dll.foreloop_transformer_tokenizer(self.pointer))
+        return Tokenizer(self.library, lambda _: None, pointer, (self,))
+
     def encode(self, text):
         size = self.library.dll.foreloop_transformer_embedding_size(self.pointer)
         result, data = np.empty(size, np.float32), _bytes(text)

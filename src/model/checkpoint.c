@@ -1,5 +1,6 @@
 /*
- * Opens a Hugging Face checkpoint directory as it lies: config.json, tokenizer.json, model.safetensors. Where a
+ * Opens a Hugging Face checkpoint directory as it lies: config.json, model.safetensors, and tokenizer.json
+ * or its older forms. Where a
  * modules.json makes it a sentence-transformers model, that file's chain of Transformer, Pooling and Normalize decides
  * on the pooling; without it the mean over all tokens is taken.
  */
@@ -7,6 +8,7 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "model/checkpoint_tokenizer.h"
 #include "model/text_encoder.h"
 #include <string.h>
 
@@ -278,11 +280,8 @@ static foreloop_status open_tokenizer(foreloop_tokenizer **tokenizer, const hf_c
                                       foreloop_error *error) {
     const foreloop_options options = {
         .size = sizeof options, .allocator = &checkpoint->allocator, .read_into_memory = checkpoint->read_into_memory};
-    char *path;
-    FORELOOP_TRY(join(checkpoint, checkpoint->encoder_directory, "tokenizer.json", &path, error));
-    const foreloop_status status = foreloop_tokenizer_open(tokenizer, path, &options, error);
-    foreloop_release(&checkpoint->allocator, path);
-    return status;
+    return foreloop_checkpoint_tokenizer_open(tokenizer, checkpoint->encoder_directory, checkpoint->config.architecture,
+                                              &options, error);
 }
 
 static foreloop_status open_checkpoint(foreloop_transformer **transformer, hf_checkpoint *checkpoint,
