@@ -281,7 +281,7 @@ typedef struct foreloop_record {
     const foreloop_action *actions; /* canonical actions in order */
     size_t action_count;
     const uint32_t *instructions; /* for each action: the number of trace instructions after which it has happened */
-    const double *seconds;        /* measured run times, all finite and > 0; */
+    const double *seconds;        /* measured run times, all finite and > 0 */
     size_t seconds_count;         /* 0: the measurement failed or is missing */
     size_t unknown_instructions;  /* instructions of kinds that the reader does not know (they emit nothing) */
     int measurement_failed;       /* 1: there are run times, but they tell of a failure; seconds_count is 0 then */
@@ -296,8 +296,8 @@ FORELOOP_API foreloop_status foreloop_records_open_memory(foreloop_records **rec
 FORELOOP_API void foreloop_records_close(foreloop_records *records);
 
 /* Reads the next record. END after the last one. FORMAT for a malformed line, with its number: the reader stays usable
- * and the next call goes on with the next line. Blank lines are skipped. Cost: linear in the line's length; memory is
- * constant in the file's. */
+ * and the next call goes on with the next line; so it is after LIMIT, for a line of over 64 MiB. Blank lines are
+ * skipped. Cost: linear in the line's length; memory is constant in the file's. */
 FORELOOP_API foreloop_status foreloop_records_next(foreloop_records *records, foreloop_record *record,
                                                    foreloop_error *error);
 

@@ -191,7 +191,7 @@ class Library:
                     if self.call("foreloop_records_next", handle.pointer, c.byref(record)) == END:
                         return
                 except Error as error:
-                    if error.code != "error_format":
+                    if error.code not in ("error_format", "error_limit"):
                         raise
                     yield error
                     continue
