@@ -1,20 +1,20 @@
 """The model's action vocabulary, derived from training data, and phi: the numpy twin of the C library's encoding.
 
 A manifest's `actions` is a list of kinds, each with its slots (weights/FORMAT.md). An argument that is a string
-becomes a vocabulary; a numeric one whose observed values are few becomes one-hot; every other number becomes
-signed_log. -1 and -2 are sentinels where the argument is a location.
+becomes a vocabulary; a number that only names something (CATEGORIES) becomes one-hot; every other number becomes
+signed_log, `location` with its sentinels.
 """
 import collections
 
 import numpy as np
 
-LOCATION = ("loop", "location", "axis_location", "position")
-SENTINELS = (-1.0, -2.0)
+CATEGORIES = frozenset(["axis", "block", "buffer", "class", "explicit", "level", "part", "write"])
+SENTINELS = {"location": [-1, -2]}
 
 
-def derive(candidates, max_one_hot=6, min_count=20):
-    """The kinds and slots seen in `candidates`. Kinds seen fewer than `min_count` times and arguments that never vary
-    within their kind are left out: nothing can be learned about them."""
+def derive(candidates, min_count=20):
+    """The kinds and slots seen in `candidates`. Kinds and strings seen fewer than `min_count` times, and arguments that
+    never vary within their kind, are left out: nothing can be learned about them."""
     counts, values = collections.Counter(), collections.defaultdict(collections.Counter)
     for candidate in candidates:
         for kind, arguments in candidate.actions:
@@ -26,16 +26,17 @@ def derive(candidates, max_one_hot=6, min_count=20):
         slots = []
         for name in sorted(name for owner, name in values if owner == kind):
             seen = values[kind, name]
-            if len(seen) < 2 and sum(seen.values()) == counts[kind]:
-                continue
             frequent = sorted(value for value, count in seen.items() if count >= min_count)
+            if len(seen) < 2 and sum(seen.values()) == counts[kind] or not frequent:
+                continue
             if any(isinstance(value, str) for value in seen):
-                slots.append({"name": name, "encoding": "vocabulary", "values": [str(value) for value in frequent]})
-            elif len(seen) <= max_one_hot and all(float(value).is_integer() for value in seen):
+                slots.append({"name": name, "encoding": "vocabulary", "values": frequent})
+            elif name in CATEGORIES:
                 slots.append({"name": name, "encoding": "one_hot", "values": [int(value) for value in frequent]})
+            elif name in SENTINELS:
+                slots.append({"name": name, "encoding": "signed_log", "sentinels": SENTINELS[name]})
             else:
-                sentinels = [int(value) for value in SENTINELS if value in seen]
-                slots.append({"name": name, "encoding": "signed_log", **({"sentinels": sentinels} if sentinels else {})})
+                slots.append({"name": name, "encoding": "signed_log"})
         kinds.append({"kind": kind, "slots": slots})
     return kinds
 

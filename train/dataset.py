@@ -58,7 +58,7 @@ def read_operator(library, folder):
             skipped += 1
             continue
         candidates.append(Candidate(record["line"], record["actions"], record["instructions"],
-                                    float(np.mean(record["seconds"]))))
+                                    float(np.median(record["seconds"]))))
     return Operator(folder.name, folder, (folder / "workload.txt").read_text(), candidates, skipped)
 
 

@@ -52,7 +52,7 @@ def train(groups, names, settings):
     parameters = {"objective": settings.objective, "max_depth": settings.depth, "eta": settings.eta,
                   "subsample": settings.subsample, "colsample_bynode": settings.columns, "tree_method": "hist",
                   "min_child_weight": settings.min_child_weight, "lambda": settings.regularisation,
-                  "seed": settings.seed, "nthread": 2}
+                  "seed": settings.seed, "nthread": 1}
     if settings.objective.startswith("rank"):
         parameters.update(lambdarank_pair_method="mean", lambdarank_num_pair_per_sample=settings.pairs)
     return xgboost.train(parameters, matrix(groups, names, settings), settings.rounds)

@@ -6,9 +6,11 @@
     python train/evaluate.py --bundle bundle --test-only DATA...
 
 Every stage leaves its result in WORK and is skipped when that is there; the encoder goes on from its checkpoint.
-Operators of the test split (dataset.TEST, or --test) are read by no stage.
+Operators of the test split (dataset.TEST, or --test) and of --held-out are only looked at by the last stage, which
+measures the finished bundle through the C library and writes the metrics into its manifest.
 """
 import argparse
+import datetime
 import importlib.metadata
 import json
 import pathlib
@@ -23,8 +25,10 @@ from tqdm import tqdm
 import actions
 import dataset
 import encoder
+import evaluate
 import export
 import features
+import metrics
 import ranker
 import tokenizer
 import transition
@@ -39,6 +43,8 @@ def parse_arguments():
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of checkpoints and caches")
     parser.add_argument("--bundle", required=True, help="folder of the bundle")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
+    parser.add_argument("--held-out", action="append", default=[], metavar="DIR",
+                        help="data directory that is only tested on; may be given again")
     parser.add_argument("--test", help="operators left out, separated by commas (default: dataset.TEST)")
     parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default %(default)s)")
     parser.add_argument("--layers", type=int, default=3, help="of the encoder (default %(default)s)")
@@ -142,6 +148,21 @@ def select(groups, names, wanted):
     return [(rows[:, columns], times) for rows, times in groups]
 
 
+def check(library, bundle, operators, vocabulary, names, groups, z, row_of):
+    """Compares the bundle as the C library reads it with what the trees were trained on."""
+    worst_z, worst_feature = 0.0, 0.0
+    with library.model(bundle) as model, model.actions() as table, model.scorer(table, {}) as scorer:
+        for operator, (rows, _) in zip(operators, groups):
+            with model.workload(operator.text) as workload:
+                worst_z = max(worst_z, np.abs(workload.latent(z.shape[1]) - z[row_of[operator.name, ""]]).max())
+                for candidate, row in list(zip(operator.candidates, rows))[::8]:
+                    found = scorer.features(workload, table.intern(candidate.actions))
+                    worst_feature = max(worst_feature, np.abs(found - row).max())
+    print(f"the C library against Python: z_0 within {worst_z:.1e}, features within {worst_feature:.1e}", flush=True)
+    if worst_z > 1e-4 or worst_feature > 1e-3:
+        raise SystemExit("the C library computes other states or features than training did")
+
+
 def main():
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
@@ -194,13 +215,30 @@ def main():
     wanted = ranker.used(ranker.train(groups, names, settings))
     booster = ranker.train(select(groups, names, wanted), wanted, settings)
     lap("ranker")
-    export.write(arguments.bundle, words, model, (arguments.window, arguments.stride), vocabulary.kinds,
-                 transition.tensors(mover, vocabulary), wanted, booster, {
-                     "data": {"operators": [operator.name for operator in operators],
-                              "left_out": sorted(test), "schedules": len(trajectories.ids)},
-                     "seed": arguments.seed, "steps": arguments.steps, "encoder_history": history[-1:],
-                     "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
-                     "packages": {name: importlib.metadata.version(name) for name in PACKAGES}})
+    training = {"date": datetime.date.today().isoformat(), "machines": sorted({o.folder.parent.name for o in operators}),
+                "operators": [operator.name for operator in operators], "left_out": [o.name for o in left_out],
+                "schedules": len(trajectories.ids), "seed": arguments.seed, "encoder_steps": arguments.steps,
+                "encoder_losses": dict(zip(("contrast", "order", "property"), np.round(history[-1][1:], 4).tolist())),
+                "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
+                "packages": {name: importlib.metadata.version(name) for name in PACKAGES}}
+    parts = (words, model, (arguments.window, arguments.stride), vocabulary.kinds,
+             transition.tensors(mover, vocabulary), wanted, booster)
+    export.write(arguments.bundle, *parts, training)
+    check(library, arguments.bundle, operators, vocabulary, wanted, select(groups, names, wanted), z, row_of)
+    alone = [name for name in names if name in plain]
+    baseline = ranker.train(select(groups, names, alone), alone, settings)
+    training["test"] = {}
+    for label, tested in [("left_out", left_out)] + [(pathlib.Path(path).name, dataset.read_operators(library, [path]))
+                                                     for path in arguments.held_out]:
+        if tested:
+            rows = evaluate.evaluate(library, arguments.bundle, tested)
+            training["test"][label] = {
+                "operators": len(tested), "schedules": sum(len(operator.candidates) for operator in tested),
+                "model": metrics.mean(rows.values()),
+                "actions_alone": metrics.mean(ranker.evaluate(baseline, build_groups(tested, vocabulary, alone), alone)),
+                "random_order": metrics.mean([row["random"] for row in rows.values()])}
+            print(label, json.dumps(training["test"][label], indent=1))
+    export.write(arguments.bundle, *parts, training)
     print("wrote", arguments.bundle)
     return 0
 
