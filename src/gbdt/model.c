@@ -188,7 +188,8 @@ static foreloop_status check_features(const foreloop_gbdt *gbdt, size_t index, f
 static foreloop_status weigh_tree(foreloop_gbdt *gbdt, size_t index, float weight, foreloop_error *error) {
     size_t end = tree_end_node(gbdt, index);
     for (size_t i = gbdt->trees[index].root; i < end; i++) {
-        gbdt->values[i] *= weight;
+        /* XGBoost adds the leaf to a zero before it multiplies: a leaf of -0 becomes 0. */
+        gbdt->values[i] = (0.0f + gbdt->values[i]) * weight;
         if (!isfinite(gbdt->values[i]))
             return foreloop_fail(error, FORELOOP_ERROR_VALUE, "the weight of tree %zu makes a leaf NaN or infinite",
                                  index);

@@ -468,19 +468,20 @@ static void test_structure(void) {
     CHECK(margin_at(pruned, NULL, -1) == 6 && margin_at(pruned, NULL, 1) == 5, "deleted nodes are left out");
 }
 
+#define DART(first, second, more)                                                                                      \
+    "{\"learner\":{\"gradient_booster\":{\"gbtree\":{\"model\":{\"trees\":[" LEAF(first) "," LEAF(                     \
+        second) "],"                                                                                                   \
+                "\"tree_info\":[0,0]},\"name\":\"gbtree\"},\"name\":\"dart\"" more "},\"learner_model_param\":{"       \
+                "\"base_score\":\"5E-1\",\"num_feature\":\"0\"},\"objective\":{\"name\":\"binary:logistic\"}}}"
+
 static void test_weights(void) {
-    const char *dart = "{\"learner\":{\"gradient_booster\":{\"gbtree\":{\"model\":{\"trees\":[" LEAF("0.5") "," LEAF(
-        "1") "],\"tree_info\":[0,0]},\"name\":\"gbtree\"},\"name\":\"dart\"%s},\"learner_model_param\":{"
-             "\"base_score\":\"0E0\",\"num_feature\":\"0\"},\"objective\":{\"name\":\"reg:squarederror\"}}}";
-    char text[2048];
-    snprintf(text, sizeof text, dart, ",\"weight_drop\":[0.5,0.25]");
-    CHECK(margin_at(text, NULL, 0) == 0.5f, "DART weights");
-    snprintf(text, sizeof text, dart, ",\"weight_drop\":[0.5]");
-    check_refused(text, NULL, FORELOOP_ERROR_FORMAT, "weight_drop", "too few DART weights");
-    snprintf(text, sizeof text, dart, "");
-    check_refused(text, NULL, FORELOOP_ERROR_FORMAT, "weight_drop", "DART without weights");
-    snprintf(text, sizeof text, dart, ",\"weight_drop\":[NaN,1]");
-    check_refused(text, NULL, FORELOOP_ERROR_VALUE, "weight", "DART weight NaN");
+    CHECK(margin_at(DART("0.5", "1", ",\"weight_drop\":[0.5,0.25]"), NULL, 0) == 0.5f, "DART weights");
+    /* The base margin is -0 here: -log(1). */
+    CHECK(bits_of(margin_at(DART("-0.0", "-0.0", ",\"weight_drop\":[1,1]"), NULL, 0)) == 0, "weighted leaves of -0");
+    check_refused(DART("1", "1", ",\"weight_drop\":[0.5]"), NULL, FORELOOP_ERROR_FORMAT, "weight_drop",
+                  "too few DART weights");
+    check_refused(DART("1", "1", ""), NULL, FORELOOP_ERROR_FORMAT, "weight_drop", "DART without weights");
+    check_refused(DART("1", "1", ",\"weight_drop\":[NaN,1]"), NULL, FORELOOP_ERROR_VALUE, "weight", "DART weight NaN");
 }
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
