@@ -46,6 +46,16 @@ static size_t length_of(const session *s, size_t i) {
     return s->offsets[i + 1] - s->offsets[i];
 }
 
+/* The largest difference over the largest element. */
+static double relative_error(const float *actual, const float *expected, size_t size) {
+    double scale = 1e-30, difference = 0;
+    for (size_t i = 0; i < size; i++) {
+        scale = fmax(scale, fabs((double)expected[i]));
+        difference = fmax(difference, fabs((double)actual[i] - (double)expected[i]));
+    }
+    return difference / scale;
+}
+
 static void test_golden(session *s) {
     float latent[256], features[512], scores[FIXTURE_MAX];
     double worst = 0;
@@ -60,11 +70,7 @@ static void test_golden(session *s) {
             unequal++;
             continue;
         }
-        double scale = 1e-30;
-        for (size_t j = 0; j < s->latent_size; j++)
-            scale = fmax(scale, fabs((double)candidate->latent[j]));
-        for (size_t j = 0; j < s->latent_size; j++)
-            worst = fmax(worst, fabs((double)latent[j] - (double)candidate->latent[j]) / scale);
+        worst = fmax(worst, relative_error(latent, candidate->latent, s->latent_size));
         for (size_t j = 0; j < s->feature_count; j++)
             unequal += foreloop_model_feature_name(s->model, j)[0] != 'z' && features[j] != candidate->features[j];
         wrong_scores += fabsf(scores[i] - candidate->score) > 1e-6f;
