@@ -211,7 +211,7 @@ FORELOOP_API void foreloop_gbdt_options_init(foreloop_gbdt_options *options, siz
 
 /* Opens dump_model JSON or save_model JSON, told apart by content. Errors: FORMAT with the byte offset; UNSUPPORTED for
  * boosters and objectives that this library does not do, by name; VALUE for a base score, leaf or weight that is not
- * finite or that the objective does not allow; MISMATCH for options that do not fit the trees; LIMIT beyond 2^30 nodes
+ * finite or that the objective does not allow; MISMATCH for options that do not fit the trees; LIMIT beyond 2^29 nodes
  * or columns. */
 FORELOOP_API foreloop_status foreloop_gbdt_open(foreloop_gbdt **gbdt, const char *path,
                                                 const foreloop_gbdt_options *options, foreloop_error *error);

@@ -76,7 +76,7 @@ static foreloop_status intern_name(dump_loader *loader, foreloop_text name, uint
     *added = *slot == 0;
     if (*added) {
         if (loader->name_count >= FORELOOP_GBDT_FEATURE)
-            return foreloop_fail(loader->json->error, FORELOOP_ERROR_LIMIT, "more than 2^30 features");
+            return foreloop_fail(loader->json->error, FORELOOP_ERROR_LIMIT, "more than 2^29 features");
         FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &loader->names, &loader->name_capacity, loader->name_count,
                                       loader->name_count + 1, sizeof *loader->names, loader->json->error));
         const char *kept = foreloop_arena_text(&gbdt->texts, name.text, name.length);
@@ -149,8 +149,7 @@ static foreloop_status number_features(dump_loader *loader) {
     }
     gbdt->feature_count = count;
     for (size_t i = 0; i < gbdt->node_count; i++) {
-        /* Leaves read no feature, so that theirs stays 0. */
-        if (foreloop_gbdt_is_leaf(gbdt, i))
+        if (!(gbdt->nodes[i].feature & FORELOOP_GBDT_SPLIT))
             continue;
         default_name(loader->names[gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE], &number);
         gbdt->nodes[i].feature = (gbdt->nodes[i].feature & ~FORELOOP_GBDT_FEATURE) | (uint32_t)number;

@@ -33,7 +33,6 @@ void foreloop_gbdt_close(foreloop_gbdt *gbdt) {
         return;
     foreloop_allocator allocator = gbdt->allocator;
     foreloop_release(&allocator, gbdt->nodes);
-    foreloop_release(&allocator, gbdt->values);
     foreloop_release(&allocator, gbdt->trees);
     foreloop_release(&allocator, gbdt->output_trees);
     foreloop_release(&allocator, gbdt->base_margins);
@@ -62,15 +61,10 @@ foreloop_status foreloop_gbdt_note(foreloop_gbdt *gbdt, foreloop_error *error, c
 static foreloop_status push_node(foreloop_gbdt *gbdt, size_t source, foreloop_error *error) {
     size_t index = gbdt->node_count;
     if (index >= FORELOOP_GBDT_MAX_COUNT)
-        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "the trees have more than 2^30 nodes");
+        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "the trees have more than 2^29 nodes");
     FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->nodes, &gbdt->node_capacity, index, index + 1,
                                   sizeof *gbdt->nodes, error));
-    FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->values, &gbdt->value_capacity, index, index + 1,
-                                  sizeof *gbdt->values, error));
-    gbdt->nodes[index].split.threshold = NAN;
-    gbdt->nodes[index].left = (uint32_t)source;
-    gbdt->nodes[index].feature = 0;
-    gbdt->values[index] = 0.0f;
+    gbdt->nodes[index] = (foreloop_gbdt_node){.left = (uint32_t)source};
     gbdt->node_count++;
     return FORELOOP_OK;
 }
@@ -85,7 +79,7 @@ static foreloop_status push_set(foreloop_gbdt *gbdt, const uint32_t *categories,
                                 foreloop_error *error) {
     size_t begin = gbdt->category_count;
     if (count > FORELOOP_GBDT_MAX_COUNT - begin)
-        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "the trees have more than 2^30 categories");
+        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "the trees have more than 2^29 categories");
     FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->categories, &gbdt->category_capacity, begin, begin + count,
                                   sizeof *gbdt->categories, error));
     FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->sets, &gbdt->set_capacity,
@@ -122,12 +116,11 @@ static foreloop_status build_node(foreloop_gbdt *gbdt, foreloop_gbdt_source_node
         if (!isfinite(source->value))
             return foreloop_fail(error, FORELOOP_ERROR_VALUE, "tree %zu: the leaf at node %zu is NaN or infinite",
                                  gbdt->tree_count, place);
-        gbdt->values[index] = source->value;
-        gbdt->nodes[index].left = (uint32_t)index - 1u;
+        gbdt->nodes[index] = (foreloop_gbdt_node){.split.leaf = source->value, .left = (uint32_t)index};
         return FORELOOP_OK;
     }
     foreloop_gbdt_node node = {.split.threshold = source->value, .left = (uint32_t)gbdt->node_count};
-    node.feature = source->feature | (source->default_left ? FORELOOP_GBDT_DEFAULT_LEFT : 0);
+    node.feature = FORELOOP_GBDT_SPLIT | source->feature | (source->default_left ? FORELOOP_GBDT_DEFAULT_LEFT : 0);
     if (source->categorical) {
         if (source->category_count == 0)
             return foreloop_fail(error, FORELOOP_ERROR_FORMAT,
@@ -148,7 +141,7 @@ foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, foreloop_gbdt_source
     if (count == 0)
         return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu has no nodes", gbdt->tree_count);
     if (count > FORELOOP_GBDT_MAX_COUNT || gbdt->tree_count >= FORELOOP_GBDT_MAX_COUNT)
-        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "more than 2^30 trees, or nodes in tree %zu",
+        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "more than 2^29 trees, or nodes in tree %zu",
                              gbdt->tree_count);
     FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->trees, &gbdt->tree_capacity, gbdt->tree_count,
                                   gbdt->tree_count + 1, sizeof *gbdt->trees, error));
@@ -178,7 +171,7 @@ static foreloop_status check_features(const foreloop_gbdt *gbdt, size_t index, f
     size_t end = tree_end_node(gbdt, index);
     for (size_t i = gbdt->trees[index].root; i < end; i++) {
         uint32_t feature = gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE;
-        if (!foreloop_gbdt_is_leaf(gbdt, i) && feature >= gbdt->feature_count)
+        if ((gbdt->nodes[i].feature & FORELOOP_GBDT_SPLIT) && feature >= gbdt->feature_count)
             return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu splits on feature %u, but the model has %zu",
                                  index, (unsigned)feature, gbdt->feature_count);
     }
@@ -188,9 +181,12 @@ static foreloop_status check_features(const foreloop_gbdt *gbdt, size_t index, f
 static foreloop_status weigh_tree(foreloop_gbdt *gbdt, size_t index, float weight, foreloop_error *error) {
     size_t end = tree_end_node(gbdt, index);
     for (size_t i = gbdt->trees[index].root; i < end; i++) {
+        foreloop_gbdt_node *node = &gbdt->nodes[i];
+        if (node->feature & FORELOOP_GBDT_SPLIT)
+            continue;
         /* XGBoost adds the leaf to a zero before it multiplies: a leaf of -0 becomes 0. */
-        gbdt->values[i] = (0.0f + gbdt->values[i]) * weight;
-        if (!isfinite(gbdt->values[i]))
+        node->split.leaf = (0.0f + node->split.leaf) * weight;
+        if (!isfinite(node->split.leaf))
             return foreloop_fail(error, FORELOOP_ERROR_VALUE, "the weight of tree %zu makes a leaf NaN or infinite",
                                  index);
     }
@@ -358,7 +354,7 @@ void foreloop_gbdt_used_features(const foreloop_gbdt *gbdt, unsigned char *used)
         /* A tree's nodes are those up to its last level: as many as there are children, and the root. */
         size_t end = (size_t)gbdt->trees[t].root + 1;
         for (size_t i = gbdt->trees[t].root; i < end; i++) {
-            if (foreloop_gbdt_is_leaf(gbdt, i))
+            if (!(gbdt->nodes[i].feature & FORELOOP_GBDT_SPLIT))
                 continue;
             used[gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE] = 1;
             end += 2;

@@ -12,19 +12,20 @@
 /* A node's feature number and flags in one word. */
 #define FORELOOP_GBDT_DEFAULT_LEFT UINT32_C(0x80000000) /* a missing value goes left */
 #define FORELOOP_GBDT_CATEGORICAL  UINT32_C(0x40000000) /* `set` instead of `threshold` */
-#define FORELOOP_GBDT_FEATURE      UINT32_C(0x3fffffff)
-#define FORELOOP_GBDT_MAX_COUNT    ((size_t)1 << 30) /* of features, nodes and trees */
+#define FORELOOP_GBDT_SPLIT        UINT32_C(0x20000000) /* not a leaf */
+#define FORELOOP_GBDT_FEATURE      UINT32_C(0x1fffffff)
+#define FORELOOP_GBDT_MAX_COUNT    ((size_t)1 << 29) /* of features, nodes and trees */
 #define FORELOOP_GBDT_MAX_OUTPUTS  ((size_t)1 << 20)
 
-/* Children are neighbours, left before right. A leaf is a node that steps to itself (threshold NaN, so that everything
- * goes right, and `left` one before it): walks may take too many steps. Its value stands in `values`. */
+/* Children are neighbours, left before right. A leaf is its own child, so that walks may take too many steps. */
 typedef struct foreloop_gbdt_node {
     union {
         float threshold; /* less goes left, else right */
         uint32_t set;    /* a category in the set goes right, else left */
+        float leaf;      /* its value */
     } split;
     uint32_t left;
-    uint32_t feature;
+    uint32_t feature; /* with flags */
 } foreloop_gbdt_node;
 
 typedef struct foreloop_gbdt_tree {
@@ -43,8 +44,7 @@ struct foreloop_gbdt {
     int64_t best_iteration;
 
     foreloop_gbdt_node *nodes;
-    float *values; /* by node: a leaf's value */
-    size_t node_count, node_capacity, value_capacity;
+    size_t node_count, node_capacity;
 
     /* Sorted by output, in the file's order within each: the trees of output k are output_trees[k] to
      * output_trees[k + 1] - 1. While loading: in the file's order. */
@@ -95,11 +95,6 @@ foreloop_status foreloop_gbdt_finish(foreloop_gbdt *gbdt, const float *weights, 
 /* The range of iterations that the options ask for, checked against their number. */
 foreloop_status foreloop_gbdt_select(const foreloop_gbdt_options *options, size_t iteration_count, size_t *begin,
                                      size_t *end, foreloop_error *error);
-
-/* Whether a node is a leaf. */
-static inline bool foreloop_gbdt_is_leaf(const foreloop_gbdt *gbdt, size_t index) {
-    return gbdt->nodes[index].left + 1u == (uint32_t)index;
-}
 
 /* Hands on a status of the functions above: on failure names the document, and the offset of what was being read. */
 foreloop_status foreloop_gbdt_locate(foreloop_json *json, size_t offset, foreloop_status status);

@@ -1,6 +1,7 @@
 /* Prediction: walks the trees, deterministic and without allocation. The model was checked when it was loaded, so there
  * are no checks here. */
 #include "gbdt/model.h"
+#include <string.h>
 
 /* Walks that advance in step, so that their loads overlap. */
 enum { LANES = 8 };
@@ -23,30 +24,36 @@ static bool set_contains(const foreloop_gbdt *gbdt, uint32_t set, float category
     return false;
 }
 
-/* Only NaN is missing; infinities are numbers. */
-static uint32_t step_numeric(const foreloop_gbdt *gbdt, uint32_t index, const float *row) {
-    foreloop_gbdt_node node = gbdt->nodes[index];
-    float x = row[node.feature & FORELOOP_GBDT_FEATURE];
-    uint32_t default_left = node.feature >> 31;
-    uint32_t goes_left = (uint32_t)(x < node.split.threshold) | ((uint32_t)(x != x) & default_left);
-    return node.left + 1u - goes_left;
+/* Whether a row goes right at a node. Only NaN is missing; infinities are numbers. `categorical` is a constant at each
+ * call: whether nodes may be. */
+static inline uint32_t goes_right(const foreloop_gbdt *gbdt, foreloop_gbdt_node node, float x, bool categorical) {
+    if (categorical && (node.feature & FORELOOP_GBDT_CATEGORICAL) && x == x)
+        return set_contains(gbdt, node.split.set, x) ? 1 : 0;
+    uint32_t missing = x != x, default_left = node.feature >> 31;
+    return ~((uint32_t)(x < node.split.threshold) | (missing & default_left)) & 1u;
 }
 
-static uint32_t step(const foreloop_gbdt *gbdt, uint32_t index, const float *row) {
-    foreloop_gbdt_node node = gbdt->nodes[index];
-    float x = row[node.feature & FORELOOP_GBDT_FEATURE];
-    if (!(node.feature & FORELOOP_GBDT_CATEGORICAL) || x != x)
-        return step_numeric(gbdt, index, row);
-    return node.left + (set_contains(gbdt, node.split.set, x) ? 1u : 0u);
+/* Takes `depth` steps in each lane, from node nodes[lane] with rows[lane]. */
+static inline void walk_lanes(const foreloop_gbdt *gbdt, uint32_t depth, bool categorical,
+                              const float *const rows[LANES], uint32_t nodes[LANES]) {
+    uint32_t current[LANES]; /* apart from the caller's array, so that it may live in registers */
+    memcpy(current, nodes, sizeof current);
+    for (uint32_t d = 0; d < depth; d++)
+        for (int lane = 0; lane < LANES; lane++) {
+            foreloop_gbdt_node node = gbdt->nodes[current[lane]];
+            float x = rows[lane][node.feature & FORELOOP_GBDT_FEATURE];
+            uint32_t split = node.feature / FORELOOP_GBDT_SPLIT & 1u; /* 0 at a leaf, which stays where it is */
+            current[lane] = node.left + (goes_right(gbdt, node, x, categorical) & split);
+        }
+    memcpy(nodes, current, sizeof current);
 }
 
-/* Takes `depth` steps in each lane from nodes[lane] with rows[lane]. */
 static void walk(const foreloop_gbdt *gbdt, uint32_t depth, bool categorical, const float *const rows[LANES],
                  uint32_t nodes[LANES]) {
-    for (uint32_t d = 0; d < depth; d++)
-        for (int lane = 0; lane < LANES; lane++)
-            nodes[lane] =
-                categorical ? step(gbdt, nodes[lane], rows[lane]) : step_numeric(gbdt, nodes[lane], rows[lane]);
+    if (categorical)
+        walk_lanes(gbdt, depth, true, rows, nodes);
+    else
+        walk_lanes(gbdt, depth, false, rows, nodes);
 }
 
 /* The margin of one output for one row: the lanes are neighbouring trees. */
@@ -66,7 +73,7 @@ static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float
         }
         walk(gbdt, depth, categorical, rows, nodes);
         for (size_t lane = 0; lane < count; lane++)
-            sum += gbdt->values[nodes[lane]];
+            sum += gbdt->nodes[nodes[lane]].split.leaf;
     }
     return sum;
 }
@@ -82,7 +89,7 @@ static void add_tree_to_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree
     }
     walk(gbdt, tree->depth, tree->categorical != 0, lane_rows, nodes);
     for (size_t lane = 0; lane < row_count; lane++)
-        sums[lane * sum_stride] += gbdt->values[nodes[lane]];
+        sums[lane * sum_stride] += gbdt->nodes[nodes[lane]].split.leaf;
 }
 
 /* The margins of all outputs for a block of rows. */
