@@ -112,9 +112,11 @@ static size_t find_feature(const foreloop_feature_plan *plan, const char *name, 
 /* A bound that ordinary models are far from: no sum of leaves reaches it. */
 static bool margins_are_finite(const foreloop_gbdt *gbdt) {
     double largest = 0;
-    for (size_t i = 0; i < gbdt->node_count; i++)
-        if (foreloop_gbdt_is_leaf(gbdt, i) && !(fabs((double)gbdt->values[i]) <= largest))
-            largest = fabs((double)gbdt->values[i]);
+    for (size_t i = 0; i < gbdt->node_count; i++) {
+        const foreloop_gbdt_node *node = &gbdt->nodes[i];
+        if (!(node->feature & FORELOOP_GBDT_SPLIT) && !(fabs((double)node->split.leaf) <= largest))
+            largest = fabs((double)node->split.leaf);
+    }
     return fabs((double)gbdt->base_margins[0]) + largest * (double)gbdt->tree_count < FLT_MAX;
 }
 
