@@ -78,31 +78,33 @@ static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float
     return sum;
 }
 
-/* Adds one tree to sums[0], sums[sum_stride] ... of LANES rows at the most: the lanes are rows. */
+/* Adds one tree to the sums of LANES neighbouring rows, one in each lane. */
 static void add_tree_to_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree, const float *rows,
-                             size_t stride, size_t row_count, float *sums, size_t sum_stride) {
+                             size_t stride, float *sums, size_t sum_stride) {
     const float *lane_rows[LANES];
     uint32_t nodes[LANES];
     for (size_t lane = 0; lane < LANES; lane++) {
-        lane_rows[lane] = rows + (lane < row_count ? lane : 0) * stride;
+        lane_rows[lane] = rows + lane * stride;
         nodes[lane] = tree->root;
     }
     walk(gbdt, tree->depth, tree->categorical != 0, lane_rows, nodes);
-    for (size_t lane = 0; lane < row_count; lane++)
+    for (size_t lane = 0; lane < LANES; lane++)
         sums[lane * sum_stride] += gbdt->nodes[nodes[lane]].split.leaf;
 }
 
-/* The margins of all outputs for a block of rows. */
+/* The margins of all outputs for a block of rows: LANES rows at a time tree by tree, the rest row by row. */
 static void margins_of_block(const foreloop_gbdt *gbdt, const float *rows, size_t stride, size_t row_count,
                              float *outputs) {
-    for (size_t k = 0; k < gbdt->output_count; k++) {
-        for (size_t r = 0; r < row_count; r++)
-            outputs[r * gbdt->output_count + k] = gbdt->base_margins[k];
+    const size_t outputs_per_row = gbdt->output_count, in_lanes = row_count - row_count % LANES;
+    for (size_t k = 0; k < outputs_per_row; k++) {
+        for (size_t r = 0; r < in_lanes; r++)
+            outputs[r * outputs_per_row + k] = gbdt->base_margins[k];
         for (size_t t = gbdt->output_trees[k]; t < gbdt->output_trees[k + 1]; t++)
-            for (size_t r = 0; r < row_count; r += LANES)
-                add_tree_to_rows(gbdt, &gbdt->trees[t], rows + r * stride, stride,
-                                 row_count - r < LANES ? row_count - r : LANES, outputs + r * gbdt->output_count + k,
-                                 gbdt->output_count);
+            for (size_t r = 0; r < in_lanes; r += LANES)
+                add_tree_to_rows(gbdt, &gbdt->trees[t], rows + r * stride, stride, outputs + r * outputs_per_row + k,
+                                 outputs_per_row);
+        for (size_t r = in_lanes; r < row_count; r++)
+            outputs[r * outputs_per_row + k] = margin_of_row(gbdt, k, rows + r * stride);
     }
 }
 
