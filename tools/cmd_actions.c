@@ -43,7 +43,7 @@ static cJSON *json_actions(const foreloop_record *record) {
         bool complete = output_json_append(array, object) &&
                         output_json_add(object, "kind", cJSON_CreateString(record->actions[i].kind)) &&
                         output_json_add(object, "args", json_arguments(&record->actions[i])) &&
-                        output_json_add(object, "instruction", output_json_double(record->instructions[i]));
+                        output_json_add(object, "instruction", output_json_count(record->instructions[i]));
         if (!complete) {
             cJSON_Delete(array);
             return NULL;
@@ -64,12 +64,12 @@ static cJSON *json_seconds(const foreloop_record *record) {
 
 static bool print_json(const foreloop_record *record) {
     cJSON *object = cJSON_CreateObject();
-    if (output_json_add(object, "index", output_json_double((double)record->line)) &&
+    if (output_json_add(object, "index", output_json_count(record->line)) &&
         output_json_add(object, "workload", output_json_double((double)record->workload)) &&
         output_json_add(object, "actions", json_actions(record)) &&
         output_json_add(object, "seconds", json_seconds(record)) &&
         output_json_add(object, "failed", cJSON_CreateBool(record->measurement_failed)) &&
-        output_json_add(object, "unknown_instructions", output_json_double((double)record->unknown_instructions)))
+        output_json_add(object, "unknown_instructions", output_json_count(record->unknown_instructions)))
         return output_json_line(object);
     cJSON_Delete(object);
     return false;

@@ -71,7 +71,7 @@ static bool print_row(size_t row, const float *prediction, size_t count, bool js
         return true;
     }
     object = cJSON_CreateObject();
-    if (output_json_add(object, "row", output_json_double((double)row)) &&
+    if (output_json_add(object, "row", output_json_count(row)) &&
         output_json_add(object, "prediction", output_json_floats(prediction, count)))
         return output_json_line(object);
     cJSON_Delete(object);

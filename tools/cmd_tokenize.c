@@ -36,7 +36,7 @@ static bool print_json(const foreloop_tokenizer *tokenizer, const foreloop_encod
     bool complete = output_json_add(object, "ids", id_array);
     complete = output_json_add(object, "tokens", token_array) && complete;
     for (size_t i = 0; complete && i < count; i++)
-        complete = output_json_append(id_array, cJSON_CreateNumber((double)ids[i])) &&
+        complete = output_json_append(id_array, output_json_count(ids[i])) &&
                    output_json_append(token_array, cJSON_CreateString(token_text(tokenizer, ids[i])));
     if (complete)
         return output_json_line(object);

@@ -4,6 +4,7 @@
 #include "common/alloc.h"
 #include "common/number.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -41,6 +42,13 @@ cJSON *output_json_double(double value) {
     char text[FORELOOP_NUMBER_TEXT_SIZE];
     (void)foreloop_format_double(value, text);
     return json_number(text, isfinite(value));
+}
+
+/* Not by cJSON_CreateNumber, which prints a number, reads it back and compares. */
+cJSON *output_json_count(uint64_t value) {
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, value);
+    return cJSON_CreateRaw(text);
 }
 
 cJSON *output_json_floats(const float *values, size_t count) {
@@ -137,6 +145,7 @@ void output_table_begin(output_table *table, const char *alignment) {
     memset(table, 0, sizeof *table);
     table->alignment = alignment;
     table->column_count = strlen(alignment);
+    table->texts.allocator = cli_allocator();
 }
 
 void output_table_row(output_table *table, output_style style) {
@@ -155,10 +164,9 @@ void output_table_cell(output_table *table, const char *format, ...) {
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     cli_clean(text);
-    char *copy = foreloop_copy_text(cli_allocator(), text, strlen(text));
+    char *copy = foreloop_arena_text(&table->texts, text, strlen(text));
     if (!copy || foreloop_reserve(cli_allocator(), &table->cells, &table->cell_capacity, table->cell_count,
                                   table->cell_count + 1, sizeof *table->cells, NULL) != FORELOOP_OK) {
-        foreloop_release(cli_allocator(), copy);
         table->failed = true;
         return;
     }
@@ -178,7 +186,7 @@ static size_t row_end(const output_table *table, size_t row) {
 }
 
 static void print_row(const output_table *table, size_t row, const int *widths, int indent) {
-    char *const *cells = table->cells + table->rows[row].first_cell;
+    const char *const *cells = table->cells + table->rows[row].first_cell;
     size_t count = row_end(table, row) - table->rows[row].first_cell;
     while (count > 0 && !*cells[count - 1])
         count--;
@@ -210,8 +218,7 @@ bool output_table_print(output_table *table, int indent) {
         }
     for (size_t row = 0; complete && row < table->row_count && output_ok(); row++)
         print_row(table, row, widths, indent);
-    for (size_t i = 0; i < table->cell_count; i++)
-        foreloop_release(cli_allocator(), table->cells[i]);
+    foreloop_arena_close(&table->texts);
     foreloop_release(cli_allocator(), table->cells);
     foreloop_release(cli_allocator(), table->rows);
     memset(table, 0, sizeof *table);

@@ -2,9 +2,11 @@
 #ifndef FORELOOP_TOOLS_OUTPUT_H
 #define FORELOOP_TOOLS_OUTPUT_H
 
+#include "common/alloc.h"
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* False after an output error: a command that writes much stops then. */
@@ -17,6 +19,7 @@ bool output_finish(void);
 /* The shortest text that reads back to the same bits; null for what is not finite. NULL when out of memory. */
 cJSON *output_json_float(float value);
 cJSON *output_json_double(double value);
+cJSON *output_json_count(uint64_t value);
 cJSON *output_json_floats(const float *values, size_t count);
 /* Adds the item under the name. Frees it and returns false when it is NULL or memory is out. */
 bool output_json_add(cJSON *object, const char *name, cJSON *item);
@@ -46,9 +49,10 @@ typedef struct output_table {
     const char *alignment; /* a letter for each column: l or r */
     struct output_row *rows;
     size_t row_count, row_capacity;
-    char **cells;
+    const char **cells;
     size_t cell_count, cell_capacity;
-    bool failed; /* out of memory: cells are missing */
+    foreloop_arena texts; /* of the cells */
+    bool failed;          /* out of memory: cells are missing */
 } output_table;
 
 /* `alignment` is borrowed. */

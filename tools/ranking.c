@@ -46,11 +46,11 @@ bool ranking_print_json(const rank_result *ranking, size_t top) {
     for (size_t i = 0; i < top && i < ranking->count && output_ok(); i++) {
         const ranking_candidate *candidate = &ranking->candidates[i];
         cJSON *object = cJSON_CreateObject();
-        bool complete = output_json_add(object, "index", output_json_double((double)candidate->line)) &&
+        bool complete = output_json_add(object, "index", output_json_count(candidate->line)) &&
                         output_json_add(object, "score", output_json_float(candidate->score)) &&
-                        output_json_add(object, "actions", output_json_double((double)candidate->action_count)) &&
+                        output_json_add(object, "actions", output_json_count(candidate->action_count)) &&
                         output_json_add(object, "seconds", output_json_double(candidate->seconds)) &&
-                        output_json_add(object, "rank", output_json_double((double)i + 1));
+                        output_json_add(object, "rank", output_json_count(i + 1));
         if (!complete)
             cJSON_Delete(object);
         if (!complete || !output_json_line(object))

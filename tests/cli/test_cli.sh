@@ -6,6 +6,10 @@
 foreloop=$1
 root=$2
 bundle=$root/tests/golden/bundle
+if ! "$foreloop" --version >/dev/null; then
+    echo "Bail out! cannot run $foreloop"
+    exit 1
+fi
 directory=$(mktemp -d) || exit 1
 trap 'rm -rf "$directory"' EXIT
 count=0
@@ -281,6 +285,7 @@ run actions --json -r - <"$directory/records"
 check "the same from standard input" cmp "$directory/out" "$directory/expected"
 cat "$directory/records" >"$directory/pipe" &
 run actions --json -r "$directory/pipe"
+kill $! 2>/dev/null
 check "the same from a named pipe" cmp "$directory/out" "$directory/expected"
 run actions -r "$directory/records"
 check "actions in text" out_has '^line 1: workload 0, 1 actions, measured 250.000 ms, 750.000 ms$'
