@@ -16,13 +16,15 @@ static bool exists(const char *path) {
     return stat(path, &status) == 0;
 }
 
-/* folder/default or folder/default.foreloop into path. */
+/* folder/default, when a bundle lies in it, or folder/default.foreloop, into path. */
 static bool find_in(const char *folder, char path[PATH_SIZE]) {
-    static const char *const names[] = {"default", "default.foreloop"};
+    static const struct { const char *bundle, *file; } names[] = {{"default", "/model.json"}, {"default.foreloop", ""}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        int length = snprintf(path, PATH_SIZE, "%s/%s", folder, names[i]);
-        if (length > 0 && length < PATH_SIZE && exists(path))
+        int length = snprintf(path, PATH_SIZE, "%s/%s%s", folder, names[i].bundle, names[i].file);
+        if (length > 0 && length < PATH_SIZE && exists(path)) {
+            path[(size_t)length - strlen(names[i].file)] = '\0';
             return true;
+        }
     }
     return false;
 }
