@@ -7,6 +7,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "gbdt/model.h"
+#include "kernels_cpu/cpu.h"
 #include "model/model.h"
 #include "model/text_encoder.h"
 #include "transh/rollout.h"
@@ -22,6 +23,15 @@ const char *foreloop_status_name(foreloop_status status) {
                                         "error_io",    "error_format", "error_unsupported", "error_mismatch",
                                         "error_limit", "error_value"};
     return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown";
+}
+
+const char *foreloop_tier_name(foreloop_tier tier) {
+    static const char *const names[] = {"unknown", "ref", "avx2", "avx512"};
+    return (size_t)tier < sizeof names / sizeof *names ? names[tier] : "unknown";
+}
+
+foreloop_tier foreloop_tier_detect(void) {
+    return foreloop_cpu_tier(FORELOOP_TIER_BEST);
 }
 
 void foreloop_options_init(foreloop_options *options, size_t size) {

@@ -1,6 +1,7 @@
 /* What this machine tells about itself, for the hardware features. Linux; elsewhere the counts of sysconf. */
 #include "common/error.h"
 #include "common/number.h"
+#include "kernels_cpu/cpu.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,28 +82,17 @@ static double read_clock(void) {
     return 0;
 }
 
-#if defined(__x86_64__) || defined(__i386__)
-/* The vector width that processor and operating system allow: XCR0 says which registers are saved. */
+/* The width of the vectors that the kernels of this machine's tier use. */
 static double simd_bits(void) {
-    unsigned a, b, c, d, low, high;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27)) || !(c & (1u << 28)))
-        return 128;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    if ((low & 0x6) != 0x6)
-        return 128;
-    if ((low & 0xe6) == 0xe6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 16)))
+    switch (foreloop_cpu_tier(FORELOOP_TIER_BEST)) {
+    case FORELOOP_TIER_AVX512:
         return 512;
-    return 256;
+    case FORELOOP_TIER_AVX2:
+        return 256;
+    default:
+        return 128; /* SSE2 and NEON, which x86-64 and aarch64 always have */
+    }
 }
-#else
-static double simd_bits(void) {
-#if defined(__aarch64__)
-    return 128;
-#else
-    return 0;
-#endif
-}
-#endif
 
 foreloop_status foreloop_hardware_detect(foreloop_hardware *hardware, foreloop_error *error) {
     if (!hardware || hardware->size < sizeof hardware->size)

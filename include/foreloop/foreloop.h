@@ -99,11 +99,25 @@ FORELOOP_API const char *foreloop_version(void);
 /* The constant's name without its prefix in lower case, such as "error_format"; "unknown" for other values. */
 FORELOOP_API const char *foreloop_status_name(foreloop_status status);
 
+/* Instruction sets of the kernels. Each machine runs the highest tier that it has and the caller allows. */
+typedef enum foreloop_tier {
+    FORELOOP_TIER_BEST = 0,  /* in options: no limit */
+    FORELOOP_TIER_REF = 1,   /* plain C, every machine */
+    FORELOOP_TIER_AVX2 = 2,  /* AVX2, FMA, BMI1, BMI2, F16C */
+    FORELOOP_TIER_AVX512 = 3 /* and AVX-512 F, BW, DQ, VL */
+} foreloop_tier;
+
+/* "ref", "avx2", "avx512"; "unknown" for other values. */
+FORELOOP_API const char *foreloop_tier_name(foreloop_tier tier);
+/* The highest tier of this machine. */
+FORELOOP_API foreloop_tier foreloop_tier_detect(void);
+
 /* Options of every function that opens a file or creates an object on its own. */
 typedef struct foreloop_options {
     size_t size;
     const foreloop_allocator *allocator; /* NULL: malloc and free; copied, so it need not outlive the call */
     int read_into_memory;                /* 1: read files instead of mapping them */
+    foreloop_tier tier;                  /* the highest that may be used */
 } foreloop_options;
 FORELOOP_API void foreloop_options_init(foreloop_options *options, size_t size);
 
@@ -115,8 +129,9 @@ typedef struct foreloop_tokenizer foreloop_tokenizer;
 /* One tokenised text: results and scratch, reused from text to text. Belongs to one thread. */
 typedef struct foreloop_encoding foreloop_encoding;
 
-/* Opens a Hugging Face tokenizer.json. Errors: IO; FORMAT with the byte offset; UNSUPPORTED, naming the component
- * (normalizer, pre-tokenizer, model, post-processor) that this library does not know. */
+/* Opens a Hugging Face tokenizer.json; its truncation and padding do not count. Errors: IO; FORMAT with the byte
+ * offset; UNSUPPORTED, naming the component (normalizer, pre-tokenizer, model, post-processor) that this library does
+ * not know. */
 FORELOOP_API foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokenizer, const char *path,
                                                      const foreloop_options *options, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_tokenizer_open_memory(foreloop_tokenizer **tokenizer, const void *data,
@@ -137,8 +152,9 @@ FORELOOP_API void foreloop_encoding_close(foreloop_encoding *encoding);
 
 /* Tokenises one text, with the special tokens of the post-processor when `add_special` is not 0, without truncation or
  * padding. Ids equal those of Hugging Face tokenizers' Tokenizer.encode. Invalid UTF-8: each maximal invalid prefix of
- * a sequence becomes one U+FFFD. The former content of `encoding` is lost, on failure too (it is empty then).
- * Cost: linear in `length` for ordinary text. */
+ * a sequence becomes one U+FFFD. The former content of `encoding` is lost, on failure too (it is empty then). Errors:
+ * LIMIT when the text, or what the normalizer makes of it, exceeds 2 GiB; VALUE when the text needs the unknown token
+ * and the vocabulary lacks it. Cost: linear in `length` for ordinary text; length x log length for one long word. */
 FORELOOP_API foreloop_status foreloop_tokenize(foreloop_encoding *encoding, const char *text, size_t length,
                                                int add_special, foreloop_error *error);
 

@@ -30,7 +30,8 @@ class _Error(c.Structure):
 
 
 class _Options(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("read_into_memory", c.c_int)]
+    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("read_into_memory", c.c_int),
+                ("tier", c.c_int)]
 
 
 class _GbdtOptions(c.Structure):
