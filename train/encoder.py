@@ -8,7 +8,9 @@ program and states of two schedules each; the loss is the sum of
     contrast   InfoNCE: a state's positive is its neighbour on its own trajectory; negatives are the states of other
                schedules of the workload and of other workloads
     order      relu(margin + |z_s - z_0| - |z_t - z_0|) for s before t on a trajectory
-    property   the first coordinates of z are the standardised properties of the program (properties.py), times SCALE
+    property   the first coordinates of z are the standardised properties of the program (properties.py), times SCALE;
+               squared errors count once as they are and once after the mean of the workload is taken off, in units of
+               the deviation within workloads, since it is one workload's schedules that have to be told apart
 """
 import pathlib
 import time
@@ -62,10 +64,12 @@ class Corpus:
                                   for trajectory in states.trajectories.values()])
 
     def standardised(self):
-        """(targets float32[programs][properties], mean, deviation)."""
+        """(targets float32[programs][properties], their variance within workloads)."""
         values = np.stack(self.properties)
-        mean, deviation = values.mean(0), values.std(0) + 1e-3
-        return np.clip((values - mean) / deviation, -3, 3).astype(np.float32), mean, deviation
+        values = np.clip((values - values.mean(0)) / (values.std(0) + 1e-3), -3, 3).astype(np.float32)
+        firsts = [trajectories[0][0] for trajectories in self.trajectories]
+        within = [values[a:b].var(0) for a, b in zip(firsts, [*firsts[1:], len(values)])]
+        return values, np.mean(within, 0)
 
 
 def draw(corpus, random, workloads, schedules, states):
@@ -85,10 +89,17 @@ def draw(corpus, random, workloads, schedules, states):
     return np.array(rows).T
 
 
-def losses(z, program, workload, trajectory, target, temperature=0.1, margin=0.01):
+def property_loss(z, workload, target, within):
+    """Mean over the properties of the squared error, overall and inside of the batch's workloads."""
+    error = z[:, :target.shape[1]] / SCALE - target
+    same = torch.as_tensor(workload[:, None] == workload[None, :]).float()
+    inside = (error - same @ error / same.sum(1, keepdim=True)).pow(2) / (within + 0.05)
+    return 0.5 * error.pow(2).mean() + inside.mean()
+
+
+def losses(z, program, workload, trajectory, target, within, temperature=0.1, margin=0.01):
     """(contrast, order, property) of a batch as drawn by `draw`."""
-    count = target.shape[1]
-    prop = (z[:, :count] / SCALE - target).pow(2).mean()
+    prop = property_loss(z, workload, target, within)
     similarity = z @ z.T / temperature
     program, workload, trajectory = map(torch.as_tensor, (program, workload, trajectory))
     same = (trajectory[:, None] == trajectory[None, :]) | (program[:, None] == program[None, :])
@@ -108,7 +119,7 @@ def losses(z, program, workload, trajectory, target, temperature=0.1, margin=0.0
     return contrast, order, prop
 
 
-def train(corpus, settings, length, steps, checkpoint=None, batch=(6, 2, 4), pieces=1, learning_rate=8e-4,
+def train(corpus, settings, length, steps, checkpoint=None, batch=(4, 3, 4), pieces=1, learning_rate=8e-4,
           weights=(0.3, 1.0, 1.0), seed=0, log_every=20, save_every=50, log=print):
     """Trains the encoder for a number of steps and returns it; goes on from `checkpoint` if that file is there."""
     torch.manual_seed(seed)
@@ -120,7 +131,7 @@ def train(corpus, settings, length, steps, checkpoint=None, batch=(6, 2, 4), pie
     warm = max(1, min(100, steps // 10))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda s: min((s + 1) / warm, 0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * min(1, s / steps)))))
-    target, _, _ = corpus.standardised()
+    target, within = map(torch.as_tensor, corpus.standardised())
     begin, history = 0, []
     if checkpoint and pathlib.Path(checkpoint).exists():
         saved = torch.load(checkpoint, weights_only=False)
@@ -143,7 +154,7 @@ def train(corpus, settings, length, steps, checkpoint=None, batch=(6, 2, 4), pie
                 parts.append(tokens[at:at + content])
                 owner.append(i)
         z = pooled(model, parts, owner, len(program))
-        values = losses(z, program, workload, trajectory, torch.as_tensor(target[program]))
+        values = losses(z, program, workload, trajectory, target[program], within)
         loss = sum(weight * value for weight, value in zip(weights, values))
         optimizer.zero_grad()
         loss.backward()
