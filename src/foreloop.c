@@ -6,6 +6,7 @@
 #include "common/alloc.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "common/sized.h"
 #include "gbdt/model.h"
 #include "kernels_cpu/cpu.h"
 #include "model/model.h"
@@ -35,10 +36,7 @@ foreloop_tier foreloop_tier_detect(void) {
 }
 
 void foreloop_options_init(foreloop_options *options, size_t size) {
-    if (!options || size < sizeof options->size)
-        return;
-    memset(options, 0, size);
-    options->size = size;
+    foreloop_sized_init(options, size);
 }
 
 /* ---- Workloads --------------------------------------------------------------------------------------------------- */
@@ -232,14 +230,11 @@ struct foreloop_scorer {
 };
 
 static foreloop_status set_hardware(foreloop_hardware *own, const foreloop_hardware *given, foreloop_error *error) {
-    foreloop_hardware_init(own, sizeof *own);
-    if (!given)
+    if (!given) {
+        foreloop_hardware_init(own, sizeof *own);
         return foreloop_hardware_detect(own, error);
-    if (given->size < sizeof given->size)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
-                             "scorer_create: hardware->size is not set: use foreloop_hardware_init");
-    memcpy(own, given, given->size < sizeof *own ? given->size : sizeof *own);
-    own->size = sizeof *own;
+    }
+    FORELOOP_TRY(foreloop_sized_read(own, sizeof *own, given, "foreloop_hardware", error));
     for (size_t i = 0; i < FORELOOP_HARDWARE_FIELDS; i++) {
         double value = foreloop_hardware_field(own, i);
         if (!(value >= 0 && value <= 1e30))

@@ -4,6 +4,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/json.h"
+#include "common/sized.h"
 #include "gbdt/model.h"
 #include "model/text_encoder.h"
 #include "transformer/config.h"
@@ -168,8 +169,9 @@ static foreloop_status load_parts(foreloop_model *model, foreloop_error *error) 
     return FORELOOP_OK;
 }
 
+/* `options` is this version's copy of the caller's. */
 static foreloop_status create(foreloop_model **model, const foreloop_options *options, foreloop_error *error) {
-    foreloop_allocator allocator = foreloop_allocator_or_default(options ? options->allocator : NULL);
+    foreloop_allocator allocator = foreloop_allocator_or_default(options->allocator);
     *model = foreloop_allocate_zeroed(&allocator, 1, sizeof **model);
     if (!*model)
         return foreloop_fail_memory(error, 1, sizeof **model, "the model");
@@ -181,10 +183,12 @@ foreloop_status foreloop_model_open(foreloop_model **result, const char *path, c
                                     foreloop_error *error) {
     if (!result || !path)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_open: an argument is NULL");
+    foreloop_options own;
+    FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_model *model;
-    FORELOOP_TRY(create(&model, options, error));
+    FORELOOP_TRY(create(&model, &own, error));
     foreloop_status status =
-        foreloop_bundle_open(&model->bundle, path, &model->allocator, options && options->read_into_memory, error);
+        foreloop_bundle_open(&model->bundle, path, &model->allocator, own.read_into_memory != 0, error);
     if (status == FORELOOP_OK) {
         status = load_parts(model, error);
         if (status != FORELOOP_OK)
@@ -202,8 +206,10 @@ foreloop_status foreloop_model_open_memory(foreloop_model **result, const void *
                                            const foreloop_options *options, foreloop_error *error) {
     if (!result || !data)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_open_memory: an argument is NULL");
+    foreloop_options own;
+    FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_model *model;
-    FORELOOP_TRY(create(&model, options, error));
+    FORELOOP_TRY(create(&model, &own, error));
     foreloop_status status = foreloop_bundle_open_memory(&model->bundle, data, size, &model->allocator, error);
     if (status == FORELOOP_OK)
         status = load_parts(model, error);
@@ -251,8 +257,7 @@ void foreloop_model_get_info(const foreloop_model *model, foreloop_model_info *i
                                 .text_rule = model->manifest.text_rule,
                                 .manifest = model->manifest_text,
                                 .manifest_length = model->bundle.texts[FORELOOP_BUNDLE_MANIFEST].size};
-    full.size = info->size < sizeof full ? info->size : sizeof full;
-    memcpy(info, &full, full.size);
+    foreloop_sized_write(info, &full, sizeof full);
 }
 
 const char *foreloop_model_kind_name(const foreloop_model *model, size_t index) {

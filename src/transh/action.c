@@ -2,6 +2,7 @@
 #include "transh/action.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "common/sized.h"
 #include <math.h>
 #include <string.h>
 
@@ -225,6 +226,5 @@ void foreloop_actions_get_report(const foreloop_actions *actions, foreloop_actio
         return;
     foreloop_actions_report full = actions->report;
     full.distinct = actions->count - 1;
-    full.size = report->size < sizeof full ? report->size : sizeof full;
-    memcpy(report, &full, full.size);
+    foreloop_sized_write(report, &full, sizeof full);
 }
