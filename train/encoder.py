@@ -63,13 +63,8 @@ class Corpus:
         self.trajectories.append([np.array([number[""], *(number[name] for _, name in trajectory)])
                                   for trajectory in states.trajectories.values()])
 
-    def standardised(self):
-        """(targets float32[programs][properties], their variance within workloads)."""
-        values = np.stack(self.properties)
-        values = np.clip((values - values.mean(0)) / (values.std(0) + 1e-3), -3, 3).astype(np.float32)
-        firsts = [trajectories[0][0] for trajectories in self.trajectories]
-        within = [values[a:b].var(0) for a, b in zip(firsts, [*firsts[1:], len(values)])]
-        return values, np.mean(within, 0)
+    def scale(self):
+        return properties.fit_scale(np.stack(self.properties), [paths[0][0] for paths in self.trajectories])
 
 
 def draw(corpus, random, workloads, schedules, states):
@@ -131,7 +126,8 @@ def train(corpus, settings, length, steps, checkpoint=None, batch=(4, 3, 4), pie
     warm = max(1, min(100, steps // 10))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda s: min((s + 1) / warm, 0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * min(1, s / steps)))))
-    target, within = map(torch.as_tensor, corpus.standardised())
+    scale = corpus.scale()
+    target, within = torch.as_tensor(scale(np.stack(corpus.properties))), torch.as_tensor(scale.within)
     begin, history = 0, []
     if checkpoint and pathlib.Path(checkpoint).exists():
         saved = torch.load(checkpoint, weights_only=False)

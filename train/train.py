@@ -29,6 +29,7 @@ import evaluate
 import export
 import features
 import metrics
+import properties
 import ranker
 import tokenizer
 import transition
@@ -104,7 +105,18 @@ def get_states(arguments, model, words, library, operators, caches):
     return saved["z"], {tuple(key.rsplit("/", 1)): row for row, key in enumerate(saved["keys"])}
 
 
-def build_trajectories(vocabulary, operators, caches, z, row_of):
+def goals_of(z, row_of, operators, caches, scale, property_weight=0.3):
+    """(goals, weight) of transition.Trajectories: the property coordinates of z replaced by the properties."""
+    goals, count, text = z.copy(), len(properties.NAMES), {operator.name: operator.text for operator in operators}
+    for (operator, name), row in row_of.items():
+        program = caches[operator].texts[name] if name else text[operator]
+        goals[row, :count] = encoder.SCALE * scale(properties.of_program(program))
+    weight = np.ones(z.shape[1], np.float32)
+    weight[:count] = property_weight / (count * encoder.SCALE ** 2 * (scale.within + 0.05))
+    return goals, weight
+
+
+def build_trajectories(vocabulary, operators, caches, z, row_of, goals, weight):
     """transition.Trajectories of all candidates, in the order of operators and candidates."""
     ids, targets, workloads = [], [], []
     for number, operator in enumerate(operators):
@@ -114,7 +126,7 @@ def build_trajectories(vocabulary, operators, caches, z, row_of):
             names = ["", *(after if after is not None else [None] * len(candidate.actions))]
             targets.append([row_of.get((operator.name, name), -1) for name in names])
             workloads.append(number)
-    return transition.Trajectories(vocabulary, ids, targets, workloads, z)
+    return transition.Trajectories(vocabulary, ids, targets, workloads, z, goals, weight)
 
 
 def get_transition(arguments, vocabulary, trajectories):
@@ -194,13 +206,15 @@ def main():
     z, row_of = get_states(arguments, model, words, library, operators, caches)
     lap("states")
     vocabulary = actions.Vocabulary(actions.derive([c for operator in operators for c in operator.candidates]))
-    trajectories = build_trajectories(vocabulary, operators, caches, z, row_of)
+    trajectories = build_trajectories(vocabulary, operators, caches, z, row_of,
+                                      *goals_of(z, row_of, operators, caches, corpus.scale()))
     mover = get_transition(arguments, vocabulary, trajectories)
     lap("transition")
     z0 = z[[row_of[operator.name, ""] for operator in operators for _ in operator.candidates]]
     ends = transition.end_states(mover, z0, vocabulary, list(trajectories.ids))
     plain = features.action_names(vocabulary)
-    names = [f"z.{i}" for i in range(z.shape[1])] + plain
+    # Of the state only the property coordinates: the others tell workloads apart, and trees take to that too readily.
+    names = [f"z.{i}" for i in range(len(properties.NAMES))] + plain
     groups = build_groups(operators, vocabulary, names, ends)
     names, groups = (wanted := ranker.informative(groups, names)), select(groups, names, wanted)
     settings = ranker.Settings(seed=arguments.seed, **arguments.ranker)
