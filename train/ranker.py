@@ -20,9 +20,9 @@ class Settings:
     objective: str = "rank:pairwise"
     rounds: int = 300
     depth: int = 5
-    eta: float = 0.05
+    eta: float = 0.04
     subsample: float = 0.7
-    columns: float = 0.3
+    columns: float = 0.15
     min_child_weight: float = 0.0
     regularisation: float = 2.0
     grades: int = 15

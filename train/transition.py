@@ -11,6 +11,8 @@ Trained on trajectories of encoded states: from the state after s actions, roll 
 The goal g_t is the encoder's z_t, but for the coordinates that stand for properties of the program (properties.py): there
 it is the property itself, and |.|^2 weights them up by what varies within workloads.
 """
+import copy
+
 import numpy as np
 import torch
 from torch import nn
@@ -89,6 +91,26 @@ class Trajectories:
         self.kind_of, self.phi_of = np.array(vocabulary.kind_of), vocabulary.phi_of
         self.kinds = np.where(self.ids >= 0, self.kind_of[self.ids], -1)
         self.final = self.target[np.arange(len(self.ids)), self.length]
+
+
+    def subset(self, mask):
+        """The trajectories where `mask` is true; the tables are shared."""
+        part = copy.copy(self)
+        for name in ("ids", "target", "length", "workload", "kinds", "final"):
+            setattr(part, name, getattr(self, name)[mask])
+        return part
+
+
+def explained(trajectories, ends):
+    """Share of the (weighted) variance of final states within workloads that predicted end states explain."""
+    t, known = trajectories, trajectories.final >= 0
+    truth, error = t.goals.numpy()[t.final], ends - t.goals.numpy()[t.final]
+    total = left = 0.0
+    for workload in np.unique(t.workload):
+        rows = known & (t.workload == workload)
+        total += (t.weight.numpy() * truth[rows].var(0)).sum() * rows.sum()
+        left += (t.weight.numpy() * error[rows].var(0)).sum() * rows.sum()
+    return round(float(1 - left / total), 3)
 
 
 def train(trajectories, element_counts, hidden=32, epochs=60, batch=256, learning_rate=3e-3, margin=0.05,
