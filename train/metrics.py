@@ -48,7 +48,7 @@ def random_order(times):
 
 def mean(rows):
     """Mean of metric dictionaries over workloads."""
-    return {name: float(np.mean([row[name] for row in rows])) for name in NAMES}
+    return {name: round(float(np.mean([row[name] for row in rows])), 4) for name in NAMES}
 
 
 def show(metrics):

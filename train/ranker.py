@@ -70,13 +70,15 @@ def evaluate(booster, groups, names):
     return [metrics.of_workload(times, score(booster, features, names)) for features, times in groups]
 
 
-def cross_validate(groups, fold_of, names, settings):
-    """Mean metrics over all groups, each predicted by trees that never saw its fold."""
+def cross_validate(groups, fold_of, names, settings, seeds=4):
+    """Mean metrics over all groups, each predicted by trees that never saw its fold, and over seeds: with a few dozen
+    operators one seed's top-1 moves by 0.03."""
     rows = []
     for fold in sorted(set(fold_of)):
         inside = [group for group, f in zip(groups, fold_of) if f != fold]
         outside = [group for group, f in zip(groups, fold_of) if f == fold]
-        rows += evaluate(train(inside, names, settings), outside, names)
+        for seed in range(settings.seed, settings.seed + seeds):
+            rows += evaluate(train(inside, names, dataclasses.replace(settings, seed=seed)), outside, names)
     return metrics.mean(rows)
 
 

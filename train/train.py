@@ -47,8 +47,9 @@ def parse_arguments():
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of checkpoints and caches")
     parser.add_argument("--bundle", required=True, help="folder of the bundle")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
-    parser.add_argument("--held-out", action="append", default=[], metavar="DIR",
-                        help="data directory that is only tested on; may be given again")
+    parser.add_argument("--held-out", action="append", default=[], metavar="DIR[,DIR]",
+                        help="data that is only tested on, measured as one set; may be given again")
+    parser.add_argument("--note", default="", help="goes into the manifest beside the metrics")
     parser.add_argument("--test", help="operators left out, separated by commas (default: dataset.TEST)")
     parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default %(default)s)")
     parser.add_argument("--layers", type=int, default=3, help="of the encoder (default %(default)s)")
@@ -213,12 +214,14 @@ def main():
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     arguments.work.mkdir(parents=True, exist_ok=True)
-    library, clock, seconds = dataset.fl.load(arguments.library), time.time(), {}
+    library, clock, timing = dataset.fl.load(arguments.library), time.time(), arguments.work / "seconds.json"
+    seconds = json.loads(timing.read_text()) if timing.exists() else {}  # of all runs, resumed ones together
 
     def lap(stage):
         nonlocal clock
-        seconds[stage], clock = round(time.time() - clock), time.time()
-        print(f"== {stage}: {seconds[stage]} s", flush=True)
+        print(f"== {stage}: {time.time() - clock:.0f} s", flush=True)
+        seconds[stage], clock = round(seconds.get(stage, 0) + time.time() - clock), time.time()
+        timing.write_text(json.dumps(seconds))
 
     operators = dataset.read_operators(library, arguments.data)
     test = frozenset(arguments.test.split(",")) if arguments.test is not None else dataset.TEST
@@ -262,7 +265,7 @@ def main():
     lap("ranker")
     training = {"date": datetime.date.today().isoformat(), "machines": sorted({o.folder.parent.name for o in operators}),
                 "operators": [operator.name for operator in operators], "left_out": [o.name for o in left_out],
-                "schedules": len(trajectories.ids), "seed": arguments.seed, "encoder_steps": arguments.steps,
+                "note": arguments.note, "schedules": len(trajectories.ids), "seed": arguments.seed, "encoder_steps": arguments.steps,
                 "encoder_losses": dict(zip(("contrast", "order", "property"), np.round(history[-1][1:], 4).tolist())),
                 "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
                 "packages": {name: importlib.metadata.version(name) for name in PACKAGES}}
@@ -274,8 +277,9 @@ def main():
     alone = [name for name in names if name in plain]
     baseline = ranker.train(select(groups, names, alone), alone, settings)
     training["test"] = {}
-    for label, tested in [("left_out", left_out)] + [(pathlib.Path(path).name, dataset.read_operators(library, [path]))
-                                                     for path in arguments.held_out]:
+    for label, tested in [("left_out", left_out)] + [
+                (pathlib.Path(paths.split(",")[0]).name, dataset.read_operators(library, paths.split(",")))
+                for paths in arguments.held_out]:
         if tested:
             rows = evaluate.evaluate(library, arguments.bundle, tested)
             training["test"][label] = {
