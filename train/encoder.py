@@ -175,7 +175,8 @@ def train(corpus, settings, length, steps, checkpoint=None, batch=(4, 3, 4), pie
 @torch.no_grad()
 def encode(model, token_lists, length, stride, batch=32, progress=lambda x: x):
     """States float32[texts][d] by the deployed rule: all windows, content-token mean, L2 norm."""
-    jobs = [(tokens[a:b], i) for i, tokens in enumerate(token_lists) for a, b in windows.spans(len(tokens), length, stride)]
+    jobs = [(tokens[a:b], i) for i, tokens in enumerate(token_lists)
+            for a, b in windows.spans(len(tokens), length, stride)]
     jobs.sort(key=lambda job: len(job[0]))
     sums = np.zeros((len(token_lists), model.config.hidden_size), np.float64)
     for at in progress(range(0, len(jobs), batch)):

@@ -35,7 +35,7 @@ def of_workload(times, scores):
 
 
 def random_order(times):
-    """Expectation of `of_workload` over all orders: P(the i-th fastest is the best of k drawn) = C(n-1-i, k-1) / C(n, k)."""
+    """Expectation of `of_workload` over all orders. P(the i-th fastest is the best of k) = C(n-1-i, k-1) / C(n, k)."""
     times = np.sort(times)
     n = len(times)
 

@@ -162,7 +162,8 @@ def get_transition(arguments, vocabulary, trajectories, fold_of):
     ends = np.zeros(start.shape, np.float32)
     fold = np.array(fold_of)[trajectories.workload]
     for k in tqdm(sorted(set(fold_of)), desc="transition, cross-fitting", mininterval=5):
-        model, _ = transition.train(trajectories.subset(fold != k), counts, epochs=arguments.epochs, seed=arguments.seed)
+        model, _ = transition.train(trajectories.subset(fold != k), counts, epochs=arguments.epochs,
+                                    seed=arguments.seed)
         outside = fold == k
         ends[outside] = transition.end_states(model, start[outside], vocabulary, list(trajectories.ids[outside]))
     model, history = transition.train(trajectories, counts, epochs=arguments.epochs, seed=arguments.seed,
@@ -245,7 +246,7 @@ def main():
     vocabulary = actions.Vocabulary(actions.derive([c for operator in operators for c in operator.candidates]))
     trajectories = build_trajectories(vocabulary, operators, caches, row_of,
                                       *goals_of(z, row_of, operators, caches, corpus.scale()))
-    fold_of = {operator.name: k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for operator in fold}
+    fold_of = {o.name: k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for o in fold}
     fold_of = [fold_of[operator.name] for operator in operators]
     mover, ends = get_transition(arguments, vocabulary, trajectories, fold_of)
     lap("transition")
@@ -263,8 +264,8 @@ def main():
     wanted = ranker.used(ranker.train(groups, names, settings))
     booster = ranker.train(select(groups, names, wanted), wanted, settings)
     lap("ranker")
-    training = {"date": datetime.date.today().isoformat(), "machines": sorted({o.folder.parent.name for o in operators}),
-                "operators": [operator.name for operator in operators], "left_out": [o.name for o in left_out],
+    training = {"date": datetime.date.today().isoformat(),
+                "machines": sorted({operator.folder.parent.name for operator in operators}), "operators": [operator.name for operator in operators], "left_out": [o.name for o in left_out],
                 "note": arguments.note, "schedules": len(trajectories.ids), "seed": arguments.seed, "encoder_steps": arguments.steps,
                 "encoder_losses": dict(zip(("contrast", "order", "property"), np.round(history[-1][1:], 4).tolist())),
                 "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
