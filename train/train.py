@@ -264,9 +264,11 @@ def main():
     wanted = ranker.used(ranker.train(groups, names, settings))
     booster = ranker.train(select(groups, names, wanted), wanted, settings)
     lap("ranker")
-    training = {"date": datetime.date.today().isoformat(),
-                "machines": sorted({operator.folder.parent.name for operator in operators}), "operators": [operator.name for operator in operators], "left_out": [o.name for o in left_out],
-                "note": arguments.note, "schedules": len(trajectories.ids), "seed": arguments.seed, "encoder_steps": arguments.steps,
+    training = {"date": datetime.date.today().isoformat(), "note": arguments.note,
+                "machines": sorted({operator.folder.parent.name for operator in operators}),
+                "operators": [operator.name for operator in operators],
+                "left_out": [operator.name for operator in left_out], "schedules": len(trajectories.ids),
+                "seed": arguments.seed, "encoder_steps": arguments.steps,
                 "encoder_losses": dict(zip(("contrast", "order", "property"), np.round(history[-1][1:], 4).tolist())),
                 "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
                 "packages": {name: importlib.metadata.version(name) for name in PACKAGES}}
@@ -286,7 +288,8 @@ def main():
             training["test"][label] = {
                 "operators": len(tested), "schedules": sum(len(operator.candidates) for operator in tested),
                 "model": metrics.mean(rows.values()),
-                "actions_alone": metrics.mean(ranker.evaluate(baseline, build_groups(tested, vocabulary, alone), alone)),
+                "actions_alone": metrics.mean(
+                    ranker.evaluate(baseline, build_groups(tested, vocabulary, alone), alone)),
                 "random_order": metrics.mean([row["random"] for row in rows.values()])}
             print(label, json.dumps(training["test"][label], indent=1))
     export.write(arguments.bundle, *parts, training)

@@ -8,8 +8,8 @@ Trained on trajectories of encoded states: from the state after s actions, roll 
     state     mean over t of |zhat_t - g_t|^2                    (several horizons at once)
     rank      relu(margin + |zhat_T - g_T| - |zhat_T - g'|)      g' final states of other schedules of the same workload
 
-The goal g_t is the encoder's z_t, but for the coordinates that stand for properties of the program (properties.py): there
-it is the property itself, and |.|^2 weights them up by what varies within workloads.
+The goal g_t is the encoder's z_t, but for the coordinates that stand for properties of the program (properties.py):
+there it is the property itself, and |.|^2 weights them up by what varies within workloads.
 """
 import copy
 
