@@ -188,9 +188,11 @@ FORELOOP_API foreloop_status foreloop_encoder_create(foreloop_encoder **encoder,
                                                      const foreloop_transformer *transformer, foreloop_error *error);
 FORELOOP_API void foreloop_encoder_close(foreloop_encoder *encoder);
 
-/* Text to pooled vector: embedding[embedding_size]. Long text is cut into overlapping windows; a window's vector is the
- * mean of its content tokens' last hidden states, the text's is the mean of its windows' weighted by their content
- * tokens. A text without a token to pool gives the zero vector. Cost: one forward pass a window. */
+/* Text to pooled vector: embedding[embedding_size]. The encoder of a model bundle cuts long text into overlapping
+ * windows; a window's vector is the mean of its content tokens' last hidden states, the text's is the mean of its
+ * windows' weighted by their content tokens. A Hugging Face checkpoint pools one window, special tokens included, cut
+ * off at its maximum length (foreloop_transformer_open). A text without a token to pool gives the zero vector. Cost:
+ * one forward pass a window. */
 FORELOOP_API foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length,
                                                   float *embedding, foreloop_error *error);
 
@@ -410,7 +412,7 @@ FORELOOP_API void foreloop_actions_close(foreloop_actions *actions);
  * matter) have equal ids; ids are stable and count up from 1. An unknown kind gets FORELOOP_ACTION_UNKNOWN; unknown
  * arguments are dropped; a string outside a vocabulary takes the slot's unknown category: all are counted in the
  * report. Errors: VALUE for a number that is not finite, or an embedding that overflows; ARGUMENT for a string where
- * the model wants a number or the reverse, and for an argument given twice; LIMIT when the table is full. After an
+ * the model wants a number or the reverse, and for a known argument given twice; LIMIT when the table is full. After an
  * error the actions before the failing one are interned, and ids is untouched. Cost: a hash look-up of the arguments; a
  * new action costs two small matrix-vector products. */
 FORELOOP_API foreloop_status foreloop_actions_intern(foreloop_actions *actions, const foreloop_action *list,

@@ -133,10 +133,15 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
     if (model->gbdt_info.output_count != 1)
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%s: a ranker must have one output, not %zu", file,
                              model->gbdt_info.output_count);
-    if (columns > plan->count)
+    /* A dump without names has only as many columns as its trees read; a model file tells the exact number. */
+    bool exact = strcmp(model->gbdt_info.objective, "unknown") != 0;
+    if (columns > plan->count || (exact && columns < plan->count))
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
-                             "%s: the ranker reads %zu features, but the manifest lists %zu", file, columns,
-                             plan->count);
+                             "%s: the ranker has %zu features, but model.json lists %zu: retrain the ranker on this "
+                             "manifest",
+                             file, columns, plan->count);
+    if (model->gbdt_info.tree_count == 0)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%s: the ranker has no trees", file);
     if (!margins_are_finite(model->gbdt))
         return foreloop_fail(error, FORELOOP_ERROR_VALUE, "%s: the sum of the leaves can overflow", file);
     model->ranker_columns = foreloop_allocate(&model->allocator, columns, sizeof *model->ranker_columns);

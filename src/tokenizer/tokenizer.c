@@ -7,8 +7,9 @@
 
 /* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
-static foreloop_status open_named(foreloop_tokenizer **tokenizer, const void *data, size_t size, const char *name,
-                                  const foreloop_allocator *allocator, foreloop_error *error) {
+foreloop_status foreloop_tokenizer_open_named(foreloop_tokenizer **tokenizer, const void *data, size_t size,
+                                              const char *name, const foreloop_allocator *allocator,
+                                              foreloop_error *error) {
     foreloop_tokenizer *opened = foreloop_allocate_zeroed(allocator, 1, sizeof *opened);
     foreloop_status status;
 
@@ -38,7 +39,7 @@ foreloop_status foreloop_tokenizer_open_memory(foreloop_tokenizer **tokenizer, c
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open_memory: NULL argument");
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
-    return open_named(tokenizer, data, size, "tokenizer.json", &allocator, error);
+    return foreloop_tokenizer_open_named(tokenizer, data, size, "tokenizer.json", &allocator, error);
 }
 
 foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokenizer, const char *path,
@@ -52,7 +53,7 @@ foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokenizer, const ch
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
     FORELOOP_TRY(foreloop_file_open(&file, path, &allocator, own.read_into_memory != 0, error));
-    status = open_named(tokenizer, file.data, file.size, path, &allocator, error);
+    status = foreloop_tokenizer_open_named(tokenizer, file.data, file.size, path, &allocator, error);
     foreloop_file_close(&file);
     return status;
 }
