@@ -343,8 +343,7 @@ static bool parse_double_places(const decimal *number, double *value) {
     if (exponent > 0 || exponent < -MOST_PLACES)
         return false;
     *value = divide_by_power10(digits, (int)-exponent);
-    return (number->count <= WORD_DIGITS && !number->cut) ||
-           *value >= divide_by_power10(digits + 1, (int)-exponent);
+    return (number->count <= WORD_DIGITS && !number->cut) || *value >= divide_by_power10(digits + 1, (int)-exponent);
 }
 #else
 static bool parse_double_places(const decimal *number, double *value) {

@@ -14,8 +14,8 @@ struct foreloop_records {
     foreloop_file file; /* zero when the data are the caller's */
     foreloop_lines *lines;
     foreloop_walk *walk;
-    foreloop_arena arena;       /* of the current record */
-    foreloop_value_stack stack; /* of the parser */
+    foreloop_arena arena; /* of the current record */
+    foreloop_trace_reader reader;
 };
 
 void foreloop_records_options_init(foreloop_records_options *options, size_t size) {
@@ -32,7 +32,7 @@ void foreloop_records_close(foreloop_records *records) {
     foreloop_lines_close(records->lines);
     foreloop_walk_close(records->walk);
     foreloop_arena_close(&records->arena);
-    foreloop_release(&allocator, records->stack.values);
+    foreloop_trace_reader_close(&records->reader, &allocator);
     foreloop_file_close(&records->file);
     foreloop_release(&allocator, records);
 }
@@ -106,14 +106,14 @@ static bool is_blank_line(const char *line, size_t length) {
 /* All run times, or none when one of them tells of a failure. */
 static foreloop_status take_seconds(foreloop_records *r, const foreloop_trace_record *trace, foreloop_record *record,
                                     foreloop_error *error) {
-    size_t count = trace->seconds_count;
+    size_t count = trace->seconds.type == FORELOOP_VALUE_ARRAY ? trace->seconds.count : 0;
     double *seconds = foreloop_arena_allocate(&r->arena, count, sizeof *seconds);
     if (!seconds)
         return foreloop_fail_memory(error, count, sizeof *seconds, "the run times of a tuning record");
     record->seconds = seconds;
     record->seconds_count = 0;
     for (size_t i = 0; i < count; i++) {
-        const foreloop_value *value = &trace->seconds[i];
+        const foreloop_value *value = &trace->seconds.items[i];
         if (value->type != FORELOOP_VALUE_NUMBER || !(value->number > 0 && value->number < FAILED_SECONDS)) {
             record->measurement_failed = 1;
             return FORELOOP_OK;
@@ -129,16 +129,15 @@ static foreloop_status read_record(foreloop_records *r, const char *line, size_t
     foreloop_trace_record trace;
     foreloop_walk_result walked;
     foreloop_arena_reset(&r->arena);
-    FORELOOP_TRY(foreloop_trace_parse(&trace, line, length, &r->arena, &r->stack, error));
+    FORELOOP_TRY(foreloop_metaschedule_read(&r->reader, line, length, &r->arena, &trace, error));
     FORELOOP_TRY(take_seconds(r, &trace, record, error));
-    FORELOOP_TRY(foreloop_walk_trace(r->walk, trace.instructions, trace.instruction_count, r->full_trace != 0,
-                                     &r->arena, &walked, error));
+    FORELOOP_TRY(foreloop_walk_trace(r->walk, &trace.trace, r->full_trace != 0, &r->arena, &walked, error));
     record->workload = trace.workload;
     record->target = trace.target;
     record->actions = walked.actions;
     record->action_count = walked.action_count;
     record->instructions = walked.instructions;
-    record->unknown_instructions = walked.unknown_instructions;
+    record->unknown_instructions = trace.trace.unknown;
     return FORELOOP_OK;
 }
 

@@ -2,23 +2,28 @@
 #include "schedule/walk_emit.h"
 #include "common/error.h"
 #include <math.h>
-#include <string.h>
 
 /* ---- Arguments --------------------------------------------------------------------------------------------------- */
 
-static void add(foreloop_walk *walk, foreloop_argument argument) {
-    if (walk->argument_count < FORELOOP_WALK_MAX_ARGUMENTS)
+static void add(foreloop_walk *walk, foreloop_argument argument, const foreloop_value *copied) {
+    if (walk->emitting && walk->argument_count < FORELOOP_WALK_MAX_ARGUMENTS) {
+        walk->copied[walk->argument_count] = copied;
         walk->arguments[walk->argument_count++] = argument;
+    }
 }
 
 void foreloop_walk_add_number(foreloop_walk *walk, const char *name, double number) {
     if (isfinite(number))
-        add(walk, (foreloop_argument){.name = name, .number = number});
+        add(walk, (foreloop_argument){.name = name, .number = number}, NULL);
 }
 
 void foreloop_walk_add_text(foreloop_walk *walk, const char *name, const char *text) {
     if (text)
-        add(walk, (foreloop_argument){.name = name, .text = text});
+        add(walk, (foreloop_argument){.name = name, .text = text}, NULL);
+}
+
+void foreloop_walk_add_copy(foreloop_walk *walk, const char *name, const foreloop_value *text) {
+    add(walk, (foreloop_argument){.name = name}, text);
 }
 
 void foreloop_walk_add_extent(foreloop_walk *walk, const char *name, double extent) {
@@ -173,10 +178,17 @@ foreloop_status foreloop_walk_emit(foreloop_walk *walk, const char *kind) {
     foreloop_argument *arguments = foreloop_arena_allocate(walk->arena, count, sizeof *arguments);
     if (!arguments)
         return foreloop_fail_memory(walk->error, count, sizeof *arguments, "the arguments of an action");
-    if (count > 0)
-        memcpy(arguments, walk->arguments, count * sizeof *arguments);
+    for (size_t i = 0; i < count; i++) {
+        const foreloop_value *copied = walk->copied[i];
+        arguments[i] = walk->arguments[i];
+        if (copied) {
+            arguments[i].text = foreloop_arena_text(walk->arena, copied->text, copied->count);
+            if (!arguments[i].text)
+                return foreloop_fail_memory(walk->error, copied->count, 1, "a text of a trace");
+        }
+    }
     walk->actions[walk->action_count] = (foreloop_action){kind, arguments, count};
-    walk->instructions[walk->action_count] = (uint32_t)walk->done;
+    walk->instructions[walk->action_count] = walk->place;
     walk->action_count++;
     return FORELOOP_OK;
 }

@@ -80,7 +80,7 @@ static foreloop_status read_factors(foreloop_walk *walk, const foreloop_instruct
         } else {
             number = 0;
             unknown++;
-            if (value->type == FORELOOP_VALUE_NULL || foreloop_walk_is(value, "None")) {
+            if (value->type == FORELOOP_VALUE_NULL || foreloop_value_is(value, "None")) {
                 missing++;
                 open = i;
             }
@@ -289,7 +289,7 @@ foreloop_status foreloop_on_reorder(foreloop_walk *walk, const foreloop_instruct
 /* A loop of one iteration around a loop or a block. */
 foreloop_status foreloop_on_add_unit_loop(foreloop_walk *walk, const foreloop_instruction *instruction,
                                           const foreloop_kind_info *info) {
-    foreloop_binding target = foreloop_walk_variable(walk, foreloop_walk_item(&instruction->inputs, 0));
+    foreloop_binding target = foreloop_walk_variable(walk, foreloop_value_item(&instruction->inputs, 0));
     size_t block = FORELOOP_WALK_NONE, depth = FORELOOP_WALK_NONE, first;
     if (target.type == FORELOOP_VARIABLE_LOOP) {
         block = walk->loops[target.index].block;

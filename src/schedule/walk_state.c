@@ -1,11 +1,8 @@
-/* Tables of the walk: name look-up, loops, blocks and nests; and what the first pass over a trace teaches the second.
+/* Tables of the walk: loops, blocks and nests; and what the first pass over a trace teaches the second.
  */
 #include "schedule/walk_state.h"
 #include "common/error.h"
-#include "common/hash.h"
 #include <string.h>
-
-enum { FIRST_SLOTS = 64 };
 
 foreloop_walk *foreloop_walk_create(const foreloop_allocator *allocator) {
     foreloop_walk *walk = foreloop_allocate_zeroed(allocator, 1, sizeof *walk);
@@ -18,8 +15,9 @@ void foreloop_walk_close(foreloop_walk *walk) {
     if (!walk)
         return;
     const foreloop_allocator *allocator = walk->allocator;
-    foreloop_release(allocator, walk->names);
-    foreloop_release(allocator, walk->slots);
+    foreloop_release(allocator, walk->variables);
+    foreloop_names_close(&walk->block_names, allocator);
+    foreloop_release(allocator, walk->named_blocks);
     foreloop_release(allocator, walk->loops);
     foreloop_release(allocator, walk->fused);
     foreloop_release(allocator, walk->gathered);
@@ -31,11 +29,10 @@ void foreloop_walk_close(foreloop_walk *walk) {
     foreloop_release(allocator, walk);
 }
 
-void foreloop_walk_reset(foreloop_walk *walk) {
-    /* Only the used slots: one huge trace must not make every later reset slow. */
-    for (size_t i = 0; i < walk->name_count; i++)
-        walk->slots[walk->names[i].slot] = 0;
-    walk->name_count = 0;
+void foreloop_walk_reset(foreloop_walk *walk, size_t variable_count) {
+    if (variable_count > 0)
+        memset(walk->variables, 0, variable_count * sizeof *walk->variables);
+    foreloop_names_reset(&walk->block_names);
     walk->loop_count = 0;
     walk->fused_count = 0;
     walk->mark = 0;
@@ -43,71 +40,9 @@ void foreloop_walk_reset(foreloop_walk *walk) {
     walk->named_count = 0;
     walk->action_count = 0;
     walk->argument_count = 0;
-    walk->done = 0;
+    walk->place = 0;
     walk->outputs = 0;
     walk->tiled_block = FORELOOP_WALK_NONE;
-}
-
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
-
-static uint64_t hash_name(char space, const char *text, size_t length) {
-    uint64_t hash = foreloop_hash(foreloop_hash(FORELOOP_HASH_START, &space, 1), text, length);
-    return hash ^ (hash >> 32);
-}
-
-/* The slot of the name, or the free one where it would go. */
-static size_t find_slot(const foreloop_walk *walk, uint64_t hash, const char *text, size_t length) {
-    size_t slot = (size_t)hash & (walk->slot_count - 1);
-    while (walk->slots[slot] != 0) {
-        const foreloop_name *name = &walk->names[walk->slots[slot] - 1];
-        if (name->hash == hash && name->length == length && memcmp(name->text, text, length) == 0)
-            break;
-        slot = (slot + 1) & (walk->slot_count - 1);
-    }
-    return slot;
-}
-
-static foreloop_status grow_slots(foreloop_walk *walk) {
-    if (walk->slot_count / 2 > walk->name_count)
-        return FORELOOP_OK;
-    size_t count = walk->slot_count ? walk->slot_count * 2 : FIRST_SLOTS;
-    uint32_t *slots = foreloop_allocate_zeroed(walk->allocator, count, sizeof *slots);
-    if (!slots)
-        return foreloop_fail_memory(walk->error, count, sizeof *slots, "the variables of a trace");
-    foreloop_release(walk->allocator, walk->slots);
-    walk->slots = slots;
-    walk->slot_count = count;
-    for (size_t i = 0; i < walk->name_count; i++) {
-        foreloop_name *name = &walk->names[i];
-        name->slot = find_slot(walk, name->hash, name->text, name->length);
-        slots[name->slot] = (uint32_t)(i + 1);
-    }
-    return FORELOOP_OK;
-}
-
-foreloop_binding *foreloop_walk_bind(foreloop_walk *walk, char space, const char *text, size_t length) {
-    if (grow_slots(walk) != FORELOOP_OK)
-        return NULL;
-    uint64_t hash = hash_name(space, text, length);
-    size_t slot = find_slot(walk, hash, text, length);
-    if (walk->slots[slot] != 0)
-        return &walk->names[walk->slots[slot] - 1].binding;
-    if (foreloop_reserve(walk->allocator, &walk->names, &walk->name_capacity, walk->name_count, walk->name_count + 1,
-                         sizeof *walk->names, walk->error) != FORELOOP_OK)
-        return NULL;
-    foreloop_name *name = &walk->names[walk->name_count++];
-    *name = (foreloop_name){.text = text, .length = length, .hash = hash, .slot = slot};
-    walk->slots[slot] = (uint32_t)walk->name_count;
-    return &name->binding;
-}
-
-foreloop_binding foreloop_walk_look_up(const foreloop_walk *walk, char space, const char *text, size_t length) {
-    if (walk->slot_count > 0) {
-        size_t slot = find_slot(walk, hash_name(space, text, length), text, length);
-        if (walk->slots[slot] != 0)
-            return walk->names[walk->slots[slot] - 1].binding;
-    }
-    return (foreloop_binding){.type = FORELOOP_VARIABLE_NONE};
 }
 
 /* ---- Loops and blocks -------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* What the walk of a trace knows: variables by name, blocks, loops, and the order of the loops around each block. */
+/* What the walk of a trace knows: variables, blocks, loops, and the order of the loops around each block. */
 #ifndef FORELOOP_SCHEDULE_WALK_STATE_H
 #define FORELOOP_SCHEDULE_WALK_STATE_H
 
@@ -65,21 +65,13 @@ typedef enum foreloop_variable_type {
     FORELOOP_VARIABLE_LOCATION
 } foreloop_variable_type;
 
-/* What a variable or a block's name stands for. */
+/* What a variable stands for. */
 typedef struct foreloop_binding {
     foreloop_variable_type type;
     bool known;    /* the number or location was decided */
     size_t index;  /* of the loop or block */
     double number; /* sampled value, or location: -2 inline, -1 root, else loop */
 } foreloop_binding;
-
-typedef struct foreloop_name {
-    const char *text;
-    size_t length;
-    uint64_t hash;
-    size_t slot;
-    foreloop_binding binding;
-} foreloop_name;
 
 /* Learned in a first pass, told to the second by the output that the loop or block was made for. */
 typedef struct foreloop_loop_hint {
@@ -96,10 +88,11 @@ struct foreloop_walk {
     foreloop_arena *arena;
     foreloop_error *error;
 
-    foreloop_name *names;
-    size_t name_count, name_capacity;
-    uint32_t *slots; /* index into names + 1 */
-    size_t slot_count;
+    foreloop_binding *variables;
+    size_t variable_capacity;
+    foreloop_names block_names; /* of look-ups by name */
+    size_t *named_blocks;       /* the block of each */
+    size_t named_block_capacity;
 
     foreloop_loop *loops;
     size_t loop_count, loop_capacity;
@@ -123,9 +116,11 @@ struct foreloop_walk {
     size_t tiled_block;  /* that block, or NONE as long as it is not made */
 
     bool emitting;
-    size_t done;    /* instructions up to and with the current one */
+    uint32_t place; /* of the current instruction */
     size_t outputs; /* of the instructions before: outputs are numbered through the whole trace */
-    foreloop_argument arguments[FORELOOP_WALK_MAX_ARGUMENTS]; /* of the action being made */
+    /* of the action being made; `copied`: where a text is, NULL for arguments that are complete */
+    foreloop_argument arguments[FORELOOP_WALK_MAX_ARGUMENTS];
+    const foreloop_value *copied[FORELOOP_WALK_MAX_ARGUMENTS];
     size_t argument_count;
     foreloop_action *actions;
     uint32_t *instructions;
@@ -133,14 +128,9 @@ struct foreloop_walk {
 };
 
 /* Forgets variables, loops and blocks, keeps hints. */
-void foreloop_walk_reset(foreloop_walk *walk);
+void foreloop_walk_reset(foreloop_walk *walk, size_t variable_count);
 /* Makes the hints of the second pass from the state at the end of the first. */
 foreloop_status foreloop_walk_learn(foreloop_walk *walk);
-
-/* The binding of a name (made when absent), or NULL for want of memory. `space` keeps names of one sort apart. */
-foreloop_binding *foreloop_walk_bind(foreloop_walk *walk, char space, const char *text, size_t length);
-/* A zero binding when the name is not bound. */
-foreloop_binding foreloop_walk_look_up(const foreloop_walk *walk, char space, const char *text, size_t length);
 
 /* New ones, with the hints of the first pass for this output (NONE: made for no output). Their index goes to *index. */
 foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t output, size_t *index);

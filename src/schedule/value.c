@@ -1,0 +1,102 @@
+/* Reading JSON values into a tree. */
+#include "schedule/value.h"
+#include "common/error.h"
+#include <math.h>
+#include <string.h>
+
+void foreloop_value_parser_open(foreloop_value_parser *parser, const char *line, size_t length, foreloop_arena *arena,
+                                foreloop_error *error) {
+    parser->arena = arena;
+    parser->error = error;
+    parser->stack_count = 0;
+    foreloop_json_open(&parser->json, arena->allocator, line, length, "tuning record", error);
+}
+
+void foreloop_value_parser_close(foreloop_value_parser *parser) {
+    foreloop_json_close(&parser->json);
+}
+
+static foreloop_status parse_array(foreloop_value_parser *p, foreloop_value *value) {
+    size_t first = p->stack_count;
+    FORELOOP_TRY(foreloop_json_array(&p->json));
+    for (;;) {
+        bool more;
+        FORELOOP_TRY(foreloop_json_element(&p->json, &more));
+        if (!more)
+            break;
+        foreloop_value item;
+        FORELOOP_TRY(foreloop_value_parse(p, &item));
+        if (p->stack_count == p->stack_capacity)
+            FORELOOP_TRY(foreloop_reserve(p->arena->allocator, &p->stack, &p->stack_capacity, p->stack_count,
+                                          p->stack_count + 1, sizeof *p->stack, p->error));
+        p->stack[p->stack_count++] = item;
+    }
+    size_t count = p->stack_count - first;
+    foreloop_value *items = NULL;
+    if (count > 0) {
+        items = foreloop_arena_allocate(p->arena, count, sizeof *items);
+        if (!items)
+            return foreloop_fail_memory(p->error, count, sizeof *items, "the values of a tuning record");
+        memcpy(items, p->stack + first, count * sizeof *items);
+    }
+    p->stack_count = first;
+    *value = (foreloop_value){.type = FORELOOP_VALUE_ARRAY, .count = (uint32_t)count, .items = items};
+    return FORELOOP_OK;
+}
+
+static foreloop_status parse_text(foreloop_value_parser *p, foreloop_value *value) {
+    foreloop_text text;
+    FORELOOP_TRY(foreloop_json_string(&p->json, &text));
+    if (text.text == p->json.scratch.data) {
+        text.text = foreloop_arena_text(p->arena, text.text, text.length);
+        if (!text.text)
+            return foreloop_fail_memory(p->error, text.length, 1, "the texts of a tuning record");
+    }
+    *value = (foreloop_value){.type = FORELOOP_VALUE_TEXT, .count = (uint32_t)text.length, .text = text.text};
+    return FORELOOP_OK;
+}
+
+/* The depth of the recursion is bounded by the reader. */
+foreloop_status foreloop_value_parse(foreloop_value_parser *p, foreloop_value *value) {
+    bool truth = false;
+    *value = (foreloop_value){.type = FORELOOP_VALUE_NULL};
+    switch (foreloop_json_peek(&p->json)) {
+    case FORELOOP_JSON_ARRAY:
+        return parse_array(p, value);
+    case FORELOOP_JSON_STRING:
+        return parse_text(p, value);
+    case FORELOOP_JSON_NUMBER:
+        value->type = FORELOOP_VALUE_NUMBER;
+        return foreloop_json_double(&p->json, &value->number);
+    case FORELOOP_JSON_BOOL:
+        FORELOOP_TRY(foreloop_json_bool(&p->json, &truth));
+        value->type = FORELOOP_VALUE_NUMBER;
+        value->number = truth ? 1 : 0;
+        return FORELOOP_OK;
+    case FORELOOP_JSON_OBJECT:
+        value->type = FORELOOP_VALUE_OTHER;
+        return foreloop_json_skip(&p->json);
+    case FORELOOP_JSON_NULL:
+    case FORELOOP_JSON_NONE:
+        break;
+    }
+    return foreloop_json_null(&p->json);
+}
+
+const foreloop_value *foreloop_value_item(const foreloop_value *array, size_t index) {
+    static const foreloop_value nothing = {.type = FORELOOP_VALUE_NULL};
+    return array->type == FORELOOP_VALUE_ARRAY && index < array->count ? &array->items[index] : &nothing;
+}
+
+bool foreloop_value_is(const foreloop_value *value, const char *expected) {
+    return value->type == FORELOOP_VALUE_TEXT && value->count == strlen(expected) &&
+           memcmp(value->text, expected, value->count) == 0;
+}
+
+bool foreloop_value_integer(const foreloop_value *value, int64_t least, int64_t most, int64_t *integer) {
+    if (value->type != FORELOOP_VALUE_NUMBER || !(value->number >= (double)least && value->number <= (double)most) ||
+        value->number != floor(value->number))
+        return false;
+    *integer = (int64_t)value->number;
+    return true;
+}
