@@ -56,9 +56,41 @@ static foreloop_status parse_text(foreloop_value_parser *p, foreloop_value *valu
     return FORELOOP_OK;
 }
 
+/* Most of a record: texts that stand for themselves, and short whole numbers. Anything else, malformed or not, is left
+ * where it is. */
+static inline bool parse_plain(foreloop_json *json, foreloop_value *value) {
+    enum { DIGITS = 9 };
+    const char *data = json->data;
+    size_t offset = json->offset;
+    if (offset < json->size && data[offset] == '"') {
+        size_t start = ++offset;
+        while (offset < json->size && (unsigned char)(data[offset] - ' ') < 0x80 - ' ' && data[offset] != '"' &&
+               data[offset] != '\\')
+            offset++;
+        if (offset == json->size || data[offset] != '"')
+            return false;
+        *value =
+            (foreloop_value){.type = FORELOOP_VALUE_TEXT, .count = (uint32_t)(offset - start), .text = data + start};
+        json->offset = offset + 1;
+        return true;
+    }
+    uint32_t number = 0;
+    size_t start = offset;
+    for (; offset < json->size && offset - start < DIGITS && data[offset] >= '0' && data[offset] <= '9'; offset++)
+        number = number * 10 + (uint32_t)(data[offset] - '0');
+    if (offset == start || offset == json->size || (data[offset] != ',' && data[offset] != ']') ||
+        (data[start] == '0' && offset - start > 1))
+        return false;
+    *value = (foreloop_value){.type = FORELOOP_VALUE_NUMBER, .number = number};
+    json->offset = offset;
+    return true;
+}
+
 /* The depth of the recursion is bounded by the reader. */
 foreloop_status foreloop_value_parse(foreloop_value_parser *p, foreloop_value *value) {
     bool truth = false;
+    if (parse_plain(&p->json, value))
+        return FORELOOP_OK;
     *value = (foreloop_value){.type = FORELOOP_VALUE_NULL};
     switch (foreloop_json_peek(&p->json)) {
     case FORELOOP_JSON_ARRAY:
