@@ -41,10 +41,13 @@ typedef struct foreloop_trace_reader {
 } foreloop_trace_reader;
 void foreloop_trace_reader_close(foreloop_trace_reader *reader, const foreloop_allocator *allocator);
 
-/* Reads a line, whose first byte that is not blank says which log it is of. The record lives in `arena` and in the
- * line. Positions in errors are bytes of the line. */
+/* Reads a line of a MetaSchedule database or of an Ansor log. The record lives in `arena` and in the line. Positions in
+ * errors are bytes of the line. */
 foreloop_status foreloop_metaschedule_read(foreloop_trace_reader *reader, const char *line, size_t length,
                                            foreloop_arena *arena, foreloop_trace_record *record, foreloop_error *error);
+
+foreloop_status foreloop_ansor_read(foreloop_trace_reader *reader, const char *line, size_t length,
+                                    foreloop_arena *arena, foreloop_trace_record *record, foreloop_error *error);
 
 /* Turns traces into actions; keeps its tables from trace to trace. */
 typedef struct foreloop_walk foreloop_walk;

@@ -102,8 +102,9 @@ void foreloop_walk_add_location(foreloop_walk *walk, size_t block_index, size_t 
         foreloop_walk_add_number(walk, "axis", loop->axis);
     foreloop_walk_add_class(walk, loop->kind);
     foreloop_walk_add_extent(walk, "outer", product(walk, block, 0, depth + 1, FORELOOP_LOOP_UNKNOWN));
-    foreloop_walk_add_extent(walk, "spatial_inner",
-                             product(walk, block, depth + 1, block->nest_count, FORELOOP_LOOP_SPATIAL));
+    if (!block->open)
+        foreloop_walk_add_extent(walk, "spatial_inner",
+                                 product(walk, block, depth + 1, block->nest_count, FORELOOP_LOOP_SPATIAL));
 }
 
 /* The start of the run of loops of one class that ends before `end`; loops of extent 1 belong to any run. */

@@ -70,19 +70,15 @@ foreloop_status foreloop_on_get_loops(foreloop_walk *walk, const foreloop_instru
         known = walk->blocks[b->at_block].nest;
         shared = b->at_depth + 1;
     }
-    bool axes = shared == 0 && b->nest_count == 0 && b->axis_count == 0;
+    bool axes = shared == 0 && b->nest_count == 0 && !b->has_axes;
     for (size_t i = 0; i < shared; i++)
         foreloop_walk_bind_output(walk, instruction, i,
                                   (foreloop_binding){.type = FORELOOP_VARIABLE_LOOP, .index = known[i]});
     if (shared == count)
         return FORELOOP_OK;
     FORELOOP_TRY(foreloop_walk_bind_loops(walk, instruction, block, shared, &first));
-    if (axes) {
-        b->first_axis = first;
-        b->axis_count = count;
-        for (size_t i = 0; i < count; i++)
-            walk->loops[first + i].whole = true;
-    }
+    if (axes)
+        return foreloop_walk_add_axes(walk, block, first);
     b->nest_count = 0;
     for (size_t i = 0; i < shared; i++)
         FORELOOP_TRY(foreloop_walk_insert(walk, block, i, known[i], 1));
@@ -164,5 +160,48 @@ foreloop_status foreloop_on_sample_location(foreloop_walk *walk, const foreloop_
     bool known = decision && decision->type == FORELOOP_VALUE_NUMBER && decision->number >= -2 &&
                  decision->number == floor(decision->number);
     bind_number(walk, instruction, 0, FORELOOP_VARIABLE_LOCATION, known, known ? decision->number : 0);
+    return FORELOOP_OK;
+}
+
+/* ---- Of Ansor's steps -------------------------------------------------------------------------------------------- */
+
+foreloop_status foreloop_on_stage(foreloop_walk *walk, const foreloop_instruction *instruction,
+                                  const foreloop_kind_info *info) {
+    (void)info;
+    foreloop_binding binding = {.type = FORELOOP_VARIABLE_BLOCK};
+    FORELOOP_TRY(
+        foreloop_walk_new_block(walk, FORELOOP_BLOCK_NAMED, FORELOOP_WALK_NONE, walk->outputs, &binding.index));
+    foreloop_walk_bind_output(walk, instruction, 0, binding);
+    return FORELOOP_OK;
+}
+
+/* New axes in place of all loops that the block had. Attributes: whether that is all of them, the tiling's structure,
+ * and each one's class. */
+foreloop_status foreloop_on_axes(foreloop_walk *walk, const foreloop_instruction *instruction,
+                                 const foreloop_kind_info *info) {
+    (void)info;
+    size_t index = foreloop_walk_input_block(walk, instruction, 0), count = instruction->outputs.count, first;
+    const foreloop_value *attrs = instruction->attrs.items;
+    if (index == FORELOOP_WALK_NONE)
+        return FORELOOP_OK;
+    FORELOOP_TRY(foreloop_walk_bind_loops(walk, instruction, index, 0, &first));
+    foreloop_block *block = &walk->blocks[index];
+    block->open = attrs[0].number == 0;
+    block->structure = attrs[1].type == FORELOOP_VALUE_TEXT ? attrs[1].text : NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (attrs[2 + i].number == FORELOOP_LOOP_SPATIAL)
+            walk->loops[first + i].kind = FORELOOP_LOOP_SPATIAL;
+        else if (attrs[2 + i].number == FORELOOP_LOOP_REDUCTION)
+            walk->loops[first + i].kind = FORELOOP_LOOP_REDUCTION;
+    }
+    return foreloop_walk_add_axes(walk, index, first);
+}
+
+foreloop_status foreloop_on_extent(foreloop_walk *walk, const foreloop_instruction *instruction,
+                                   const foreloop_kind_info *info) {
+    (void)info;
+    size_t loop = foreloop_walk_input_loop(walk, instruction, 0);
+    if (loop != FORELOOP_WALK_NONE)
+        walk->loops[loop].extent = foreloop_value_item(&instruction->attrs, 0)->number;
     return FORELOOP_OK;
 }

@@ -144,6 +144,7 @@ foreloop_status foreloop_on_split(foreloop_walk *walk, const foreloop_instructio
         part->axis = whole.axis;
         part->level = part_level(walk, &whole, i);
         part->extent = i < factors.count ? factors.values[i] : 0;
+        part->innermost_part = i + 1 == factors.count;
     }
     if (depth != FORELOOP_WALK_NONE)
         FORELOOP_TRY(foreloop_walk_replace(walk, whole.block, depth, first, walk->loop_count - first));

@@ -22,6 +22,7 @@ void foreloop_walk_close(foreloop_walk *walk) {
     foreloop_release(allocator, walk->fused);
     foreloop_release(allocator, walk->gathered);
     foreloop_release(allocator, walk->blocks);
+    foreloop_release(allocator, walk->axes);
     foreloop_release(allocator, walk->loop_hints);
     foreloop_release(allocator, walk->block_hints);
     foreloop_release(allocator, walk->actions);
@@ -38,6 +39,7 @@ void foreloop_walk_reset(foreloop_walk *walk, size_t variable_count) {
     walk->mark = 0;
     walk->block_count = 0;
     walk->named_count = 0;
+    walk->axes_count = 0;
     walk->action_count = 0;
     walk->argument_count = 0;
     walk->place = 0;
@@ -132,6 +134,18 @@ foreloop_status foreloop_walk_replace(foreloop_walk *walk, size_t block_index, s
     return foreloop_walk_insert(walk, block_index, depth, first, count);
 }
 
+foreloop_status foreloop_walk_add_axes(foreloop_walk *walk, size_t block, size_t first) {
+    size_t count = walk->loop_count - first;
+    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->axes, &walk->axes_capacity, walk->axes_count,
+                                  walk->axes_count + 1, sizeof *walk->axes, walk->error));
+    walk->axes[walk->axes_count++] = (foreloop_axes){block, first, count};
+    for (size_t i = first; i < walk->loop_count; i++)
+        walk->loops[i].whole = true;
+    walk->blocks[block].has_axes = true;
+    walk->blocks[block].nest_count = 0;
+    return foreloop_walk_insert(walk, block, 0, first, count);
+}
+
 /* ---- From the first pass to the second --------------------------------------------------------------------------- */
 
 /* A loop that RFactor takes is a reduction, and so is what it was split from or fused of. Made later means a higher
@@ -149,16 +163,16 @@ static void spread_reductions(foreloop_walk *walk) {
 }
 
 /* Multi-level tiling splits a spatial axis in as many parts as its structure has S, a reduction in as many as R. */
-static void class_tiled_axes(foreloop_walk *walk, const foreloop_block *block) {
+static void class_tiled_axes(foreloop_walk *walk, const foreloop_axes *axes) {
     size_t spatial = 0, reduction = 0;
-    for (const char *letter = block->structure; *letter; letter++) {
+    for (const char *letter = walk->blocks[axes->block].structure; letter && *letter; letter++) {
         spatial += *letter == 'S';
         reduction += *letter == 'R';
     }
     if (spatial == reduction)
         return;
-    for (size_t i = 0; i < block->axis_count; i++) {
-        foreloop_loop *loop = &walk->loops[block->first_axis + i];
+    for (size_t i = 0; i < axes->count; i++) {
+        foreloop_loop *loop = &walk->loops[axes->first + i];
         size_t parts = loop->parts > 0 ? loop->parts : 1;
         if (parts == spatial)
             loop->kind = FORELOOP_LOOP_SPATIAL;
@@ -167,10 +181,10 @@ static void class_tiled_axes(foreloop_walk *walk, const foreloop_block *block) {
     }
 }
 
-static void number_axes(foreloop_walk *walk, const foreloop_block *block) {
+static void number_axes(foreloop_walk *walk, const foreloop_axes *axes) {
     int spatial = 0, reduction = 0;
-    for (size_t i = block->axis_count; i-- > 0;) {
-        foreloop_loop *loop = &walk->loops[block->first_axis + i];
+    for (size_t i = axes->count; i-- > 0;) {
+        foreloop_loop *loop = &walk->loops[axes->first + i];
         int *next = loop->kind == FORELOOP_LOOP_SPATIAL ? &spatial : &reduction;
         if (loop->kind != FORELOOP_LOOP_UNKNOWN && *next < FORELOOP_WALK_MAX_NEST)
             loop->axis = (*next)++;
@@ -188,14 +202,15 @@ foreloop_status foreloop_walk_learn(foreloop_walk *walk) {
         walk->block_hints[i] = (foreloop_block_hint){false, false};
     }
     spread_reductions(walk);
+    for (size_t i = 0; i < walk->axes_count; i++) {
+        class_tiled_axes(walk, &walk->axes[i]);
+        number_axes(walk, &walk->axes[i]);
+    }
     size_t tiled_count = 0;
     for (size_t i = 0; i < walk->block_count; i++) {
         const foreloop_block *block = &walk->blocks[i];
-        if (block->structure) {
-            class_tiled_axes(walk, block);
+        if (block->structure)
             walk->tiled_output = tiled_count++ == 0 ? block->output : FORELOOP_WALK_NONE;
-        }
-        number_axes(walk, block);
         if (block->output < count)
             walk->block_hints[block->output] = (foreloop_block_hint){block->structure != NULL, block->rfactored};
     }

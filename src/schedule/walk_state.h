@@ -21,9 +21,10 @@ typedef enum foreloop_loop_class {
 typedef struct foreloop_loop {
     double extent; /* 0: unknown */
     foreloop_loop_class kind;
-    int axis;      /* counted from the innermost of its class, -1: unknown */
-    int level;     /* letter of the tiling structure, or part of its split; -1: unknown */
-    bool whole;    /* an axis, or axes fused, that nothing has split yet */
+    int axis;   /* counted from the innermost of its class, -1: unknown */
+    int level;  /* letter of the tiling structure, or part of its split; -1: unknown */
+    bool whole; /* an axis, or axes fused, that nothing has split yet */
+    bool innermost_part;
     size_t block;  /* whose nest it is in */
     size_t output; /* see `outputs` below */
     size_t parent;
@@ -44,14 +45,15 @@ typedef enum foreloop_block_origin {
 
 typedef struct foreloop_block {
     foreloop_block_origin origin;
-    const char *structure;         /* of multi-level tiling, terminated; NULL: none */
-    bool tiled;                    /* has a structure, now or later in the trace */
-    bool rfactored;                /* likewise */
-    size_t base;                   /* the block that it was made from, or itself */
-    size_t order;                  /* of the named ones, from 0 */
-    size_t output;                 /* that it was made for, see `outputs` below; NONE: for none */
-    size_t first_axis, axis_count; /* loops of its first GetLoops */
-    size_t *nest;                  /* loops from the outermost; in the arena */
+    const char *structure; /* of multi-level tiling, terminated; NULL: none */
+    bool tiled;            /* has a structure, now or later in the trace */
+    bool rfactored;        /* likewise */
+    bool open;             /* its nest may go on inside of the loops that are known */
+    size_t base;           /* the block that it was made from, or itself */
+    size_t order;          /* of the named ones, from 0 */
+    size_t output;         /* that it was made for, see `outputs` below; NONE: for none */
+    bool has_axes;         /* its loops have been looked up */
+    size_t *nest;          /* loops from the outermost; in the arena */
     size_t nest_count, nest_capacity;
     size_t at_block, at_depth; /* computed at this loop of that block's nest */
     size_t cache, rfactor;     /* blocks made from it by CacheWrite and RFactor */
@@ -72,6 +74,11 @@ typedef struct foreloop_binding {
     size_t index;  /* of the loop or block */
     double number; /* sampled value, or location: -2 inline, -1 root, else loop */
 } foreloop_binding;
+
+/* Loops of a block that nothing has been done to, from the outermost. */
+typedef struct foreloop_axes {
+    size_t block, first, count;
+} foreloop_axes;
 
 /* Learned in a first pass, told to the second by the output that the loop or block was made for. */
 typedef struct foreloop_loop_hint {
@@ -105,6 +112,8 @@ struct foreloop_walk {
     foreloop_block *blocks;
     size_t block_count, block_capacity;
     size_t named_count; /* blocks with a name, without roots */
+    foreloop_axes *axes;
+    size_t axes_count, axes_capacity;
 
     foreloop_loop_hint *loop_hints;
     size_t loop_hint_capacity;
@@ -136,6 +145,9 @@ foreloop_status foreloop_walk_learn(foreloop_walk *walk);
 foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t output, size_t *index);
 foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t output,
                                         size_t *index);
+
+/* The loops from `first` on, the last ones that were made, are the axes of a block and all of its nest. */
+foreloop_status foreloop_walk_add_axes(foreloop_walk *walk, size_t block, size_t first);
 
 /* Place of a loop in its block's nest, or NONE. */
 size_t foreloop_walk_depth(const foreloop_walk *walk, size_t loop);
