@@ -1,7 +1,6 @@
 /* Reading JSON values into a tree. */
 #include "schedule/value.h"
 #include "common/error.h"
-#include <math.h>
 #include <string.h>
 
 void foreloop_value_parser_open(foreloop_value_parser *parser, const char *line, size_t length, foreloop_arena *arena,
@@ -127,7 +126,7 @@ bool foreloop_value_is(const foreloop_value *value, const char *expected) {
 
 bool foreloop_value_integer(const foreloop_value *value, int64_t least, int64_t most, int64_t *integer) {
     if (value->type != FORELOOP_VALUE_NUMBER || !(value->number >= (double)least && value->number <= (double)most) ||
-        value->number != floor(value->number))
+        value->number != (double)(int64_t)value->number)
         return false;
     *integer = (int64_t)value->number;
     return true;

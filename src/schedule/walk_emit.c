@@ -65,7 +65,7 @@ static const char *role_of(const foreloop_walk *walk, size_t index) {
 }
 
 void foreloop_walk_add_block(foreloop_walk *walk, size_t index) {
-    if (index == FORELOOP_WALK_NONE)
+    if (index == FORELOOP_WALK_NONE || !walk->emitting)
         return;
     foreloop_walk_add_text(walk, "role", role_of(walk, index));
     size_t order = walk->blocks[walk->blocks[index].base].order;
@@ -92,6 +92,8 @@ static double product(const foreloop_walk *walk, const foreloop_block *block, si
 }
 
 void foreloop_walk_add_location(foreloop_walk *walk, size_t block_index, size_t depth) {
+    if (!walk->emitting)
+        return;
     const foreloop_block *block = &walk->blocks[block_index];
     const foreloop_loop *loop = &walk->loops[block->nest[depth]];
     foreloop_walk_add_number(walk, "location", (double)depth);
@@ -142,7 +144,7 @@ void foreloop_walk_add_nest(foreloop_walk *walk, size_t block_index) {
     static const char *const names[] = {"tile_0", "tile_1", "tile_2", "tile_3", "tile_4", "tile_5", "tile_6", "tile_7"};
     enum { LEVELS = sizeof names / sizeof names[0] };
     const foreloop_block *block = &walk->blocks[block_index];
-    if (block->nest_count == 0)
+    if (block->nest_count == 0 || !walk->emitting)
         return;
     const foreloop_loop *last = &walk->loops[block->nest[block->nest_count - 1]];
     foreloop_walk_add_extent(walk, "innermost", last->extent);
