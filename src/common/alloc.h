@@ -23,6 +23,13 @@ void foreloop_release(const foreloop_allocator *allocator, void *pointer);
 foreloop_status foreloop_reserve(const foreloop_allocator *allocator, void *array, size_t *capacity, size_t used,
                                  size_t needed, size_t element_size, foreloop_error *error);
 
+/* The same for one more element, and no call where there is room: for arrays that grow element by element. */
+static inline foreloop_status foreloop_reserve_one(const foreloop_allocator *allocator, void *array, size_t *capacity,
+                                                   size_t used, size_t element_size, foreloop_error *error) {
+    return used < *capacity ? FORELOOP_OK
+                            : foreloop_reserve(allocator, array, capacity, used, used + 1, element_size, error);
+}
+
 /* The status for an allocation that returned NULL. */
 foreloop_status foreloop_fail_memory(foreloop_error *error, size_t count, size_t element_size, const char *what);
 

@@ -58,8 +58,8 @@ typedef struct foreloop_ansor_state {
     size_t step; /* the current one, for messages */
     foreloop_ansor_stage *stages;
     size_t stage_count, stage_capacity;
-    size_t order[FORELOOP_ANSOR_MAX_STAGES]; /* the stage at each place */
-    size_t order_count;
+    size_t *order; /* the stage at each place */
+    size_t order_count, order_capacity;
     foreloop_ansor_axes *axes;
     size_t axes_count, axes_capacity;
     size_t variable_count;

@@ -50,6 +50,8 @@ foreloop_status foreloop_ansor_stage_at(foreloop_ansor_state *state, size_t plac
     if (place >= FORELOOP_ANSOR_MAX_STAGES)
         return fail_stages(state);
     while (state->order_count <= place) {
+        FORELOOP_TRY(foreloop_ansor_grow(state, &state->order, &state->order_capacity, state->order_count,
+                                         sizeof *state->order));
         FORELOOP_TRY(new_stage(state, FORELOOP_ANSOR_NONE, stage));
         state->stages[*stage].original = true;
         state->order[state->order_count++] = *stage;
@@ -62,6 +64,8 @@ foreloop_status foreloop_ansor_insert_stage(foreloop_ansor_state *state, size_t 
                                             size_t *stage) {
     if (state->order_count == FORELOOP_ANSOR_MAX_STAGES)
         return fail_stages(state);
+    FORELOOP_TRY(
+        foreloop_ansor_grow(state, &state->order, &state->order_capacity, state->order_count, sizeof *state->order));
     FORELOOP_TRY(new_stage(state, instruction, stage));
     memmove(state->order + place + 1, state->order + place, (state->order_count - place) * sizeof *state->order);
     state->order[place] = *stage;

@@ -63,17 +63,27 @@ static foreloop_status new_array(translation *t, size_t count, foreloop_value *a
     return FORELOOP_OK;
 }
 
+/* An instruction's arrays. */
+static foreloop_status new_arrays(translation *t, size_t inputs, size_t attrs, size_t outputs,
+                                  foreloop_instruction *instruction) {
+    foreloop_value all;
+    FORELOOP_TRY(new_array(t, inputs + attrs + outputs, &all));
+    instruction->inputs = instruction->attrs = instruction->outputs = all;
+    instruction->inputs.count = (uint32_t)inputs;
+    instruction->attrs.count = (uint32_t)attrs;
+    instruction->attrs.items += inputs;
+    instruction->outputs.count = (uint32_t)outputs;
+    instruction->outputs.items += inputs + attrs;
+    return FORELOOP_OK;
+}
+
 /* Appends an instruction with so many inputs, attributes and outputs, to be filled in before the next one. */
 static foreloop_status append(translation *t, const foreloop_kind_info *kind, size_t inputs, size_t attrs,
                               size_t outputs, foreloop_instruction **appended) {
-    foreloop_instruction made = {.kind = kind, .place = (uint32_t)(t->state.step + 1)};
-    FORELOOP_TRY(new_array(t, inputs, &made.inputs));
-    FORELOOP_TRY(new_array(t, attrs, &made.attrs));
-    FORELOOP_TRY(new_array(t, outputs, &made.outputs));
     FORELOOP_TRY(foreloop_ansor_grow(&t->state, &t->instructions, &t->capacity, t->count, sizeof *t->instructions));
     *appended = &t->instructions[t->count++];
-    **appended = made;
-    return FORELOOP_OK;
+    **appended = (foreloop_instruction){.kind = kind, .place = (uint32_t)(t->state.step + 1)};
+    return new_arrays(t, inputs, attrs, outputs, *appended);
 }
 
 /* A place for the look-up of axes that show only later. */
@@ -518,9 +528,7 @@ static void class_axes(translation *t) {
 /* Look-ups of axes, now that all are known. */
 static foreloop_status fill_axes(translation *t, const foreloop_ansor_axes *axes, foreloop_instruction *instruction) {
     *instruction = (foreloop_instruction){.kind = &AXES};
-    FORELOOP_TRY(new_array(t, 1, &instruction->inputs));
-    FORELOOP_TRY(new_array(t, 2 + axes->count, &instruction->attrs));
-    FORELOOP_TRY(new_array(t, axes->count, &instruction->outputs));
+    FORELOOP_TRY(new_arrays(t, 1, 2 + axes->count, axes->count, instruction));
     instruction->inputs.items[0] = variable_value(axes->block);
     instruction->attrs.items[0] = number_value(axes->closed);
     if (axes->structure)
@@ -542,9 +550,7 @@ static foreloop_status make_lead(translation *t, foreloop_instruction *lead, siz
             continue;
         foreloop_instruction *instruction = &lead[(*count)++];
         *instruction = (foreloop_instruction){.kind = &STAGE};
-        FORELOOP_TRY(new_array(t, 0, &instruction->inputs));
-        FORELOOP_TRY(new_array(t, 0, &instruction->attrs));
-        FORELOOP_TRY(new_array(t, 1, &instruction->outputs));
+        FORELOOP_TRY(new_arrays(t, 0, 0, 1, instruction));
         instruction->outputs.items[0] = variable_value(stage->block);
     }
     for (size_t i = 0; i < state->axes_count; i++)

@@ -60,8 +60,8 @@ foreloop_status foreloop_names_add(foreloop_names *names, const foreloop_allocat
     uint64_t hash = hash_name(text, length);
     size_t slot = find_slot(names, hash, text, length);
     if (names->slots[slot] == 0) {
-        FORELOOP_TRY(foreloop_reserve(allocator, &names->names, &names->capacity, names->count, names->count + 1,
-                                      sizeof *names->names, error));
+        FORELOOP_TRY(foreloop_reserve_one(allocator, &names->names, &names->capacity, names->count,
+                                          sizeof *names->names, error));
         names->names[names->count++] = (foreloop_name){.text = text, .length = length, .hash = hash, .slot = slot};
         names->slots[slot] = (uint32_t)names->count;
     }

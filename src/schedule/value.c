@@ -8,6 +8,7 @@ void foreloop_value_parser_open(foreloop_value_parser *parser, const char *line,
     parser->arena = arena;
     parser->error = error;
     parser->stack_count = 0;
+    parser->depth = 0;
     foreloop_json_open(&parser->json, arena->allocator, line, length, "tuning record", error);
 }
 
@@ -15,21 +16,36 @@ void foreloop_value_parser_close(foreloop_value_parser *parser) {
     foreloop_json_close(&parser->json);
 }
 
+static inline char next_byte(foreloop_json *json) {
+    while (json->offset < json->size &&
+           (json->data[json->offset] == ' ' || json->data[json->offset] == '\t' || json->data[json->offset] == '\r'))
+        json->offset++;
+    return json->offset < json->size ? json->data[json->offset] : '\0';
+}
+
+/* Arrays are most of what is between the values, so they are read here; the reader's place is at the bracket. */
 static foreloop_status parse_array(foreloop_value_parser *p, foreloop_value *value) {
+    foreloop_json *json = &p->json;
     size_t first = p->stack_count;
-    FORELOOP_TRY(foreloop_json_array(&p->json));
-    for (;;) {
-        bool more;
-        FORELOOP_TRY(foreloop_json_element(&p->json, &more));
-        if (!more)
-            break;
+    if (++p->depth > FORELOOP_JSON_MAX_DEPTH)
+        return foreloop_json_fail(json, "values are nested deeper than %d", FORELOOP_JSON_MAX_DEPTH);
+    json->offset++;
+    for (char separator = next_byte(json) == ']' ? ']' : ','; separator != ']';) {
         foreloop_value item;
         FORELOOP_TRY(foreloop_value_parse(p, &item));
-        if (p->stack_count == p->stack_capacity)
-            FORELOOP_TRY(foreloop_reserve(p->arena->allocator, &p->stack, &p->stack_capacity, p->stack_count,
-                                          p->stack_count + 1, sizeof *p->stack, p->error));
+        FORELOOP_TRY(foreloop_reserve_one(p->arena->allocator, &p->stack, &p->stack_capacity, p->stack_count,
+                                          sizeof *p->stack, p->error));
         p->stack[p->stack_count++] = item;
+        separator = next_byte(json);
+        if (separator != ',' && separator != ']')
+            return foreloop_json_fail(json, "expected a comma or ']'");
+        if (separator == ',') {
+            json->offset++;
+            (void)next_byte(json);
+        }
     }
+    json->offset++;
+    p->depth--;
     size_t count = p->stack_count - first;
     foreloop_value *items = NULL;
     if (count > 0) {
@@ -85,7 +101,6 @@ static inline bool parse_plain(foreloop_json *json, foreloop_value *value) {
     return true;
 }
 
-/* The depth of the recursion is bounded by the reader. */
 foreloop_status foreloop_value_parse(foreloop_value_parser *p, foreloop_value *value) {
     bool truth = false;
     if (parse_plain(&p->json, value))

@@ -35,6 +35,7 @@ typedef struct foreloop_value_parser {
     /* elements of open arrays, until their number is known; kept from line to line */
     foreloop_value *stack;
     size_t stack_count, stack_capacity;
+    int depth; /* of open arrays */
 } foreloop_value_parser;
 
 /* Begins with a line, whose length is at most FORELOOP_LINE_MAX; it is borrowed as long as the values are used. */

@@ -174,10 +174,10 @@ foreloop_status foreloop_walk_emit(foreloop_walk *walk, const char *kind) {
     walk->argument_count = 0;
     if (!walk->emitting)
         return FORELOOP_OK;
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->actions, &walk->action_capacity, walk->action_count,
-                                  walk->action_count + 1, sizeof *walk->actions, walk->error));
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->instructions, &walk->instruction_capacity, walk->action_count,
-                                  walk->action_count + 1, sizeof *walk->instructions, walk->error));
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->actions, &walk->action_capacity, walk->action_count,
+                                      sizeof *walk->actions, walk->error));
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->instructions, &walk->instruction_capacity,
+                                      walk->action_count, sizeof *walk->instructions, walk->error));
     foreloop_argument *arguments = foreloop_arena_allocate(walk->arena, count, sizeof *arguments);
     if (!arguments)
         return foreloop_fail_memory(walk->error, count, sizeof *arguments, "the arguments of an action");

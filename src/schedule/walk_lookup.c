@@ -27,8 +27,8 @@ static foreloop_status named_block(foreloop_walk *walk, const foreloop_value *na
     FORELOOP_TRY(
         foreloop_names_add(&walk->block_names, walk->allocator, key, name->count + 1 + suffix, &number, walk->error));
     if (number == known) {
-        FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->named_blocks, &walk->named_block_capacity, known,
-                                      known + 1, sizeof *walk->named_blocks, walk->error));
+        FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->named_blocks, &walk->named_block_capacity, known,
+                                          sizeof *walk->named_blocks, walk->error));
         foreloop_block_origin origin = foreloop_value_is(name, "root") ? FORELOOP_BLOCK_ROOT : FORELOOP_BLOCK_NAMED;
         FORELOOP_TRY(
             foreloop_walk_new_block(walk, origin, FORELOOP_WALK_NONE, walk->outputs, &walk->named_blocks[number]));

@@ -17,8 +17,8 @@ static foreloop_status gather_loops(foreloop_walk *walk, const foreloop_instruct
         if (walk->gathered_count > 0 && walk->loops[loop].block != walk->loops[walk->gathered[0]].block)
             continue;
         walk->loops[loop].mark = walk->mark;
-        FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->gathered, &walk->gathered_capacity, walk->gathered_count,
-                                      walk->gathered_count + 1, sizeof *walk->gathered, walk->error));
+        FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->gathered, &walk->gathered_capacity,
+                                          walk->gathered_count, sizeof *walk->gathered, walk->error));
         walk->gathered[walk->gathered_count++] = loop;
     }
     return FORELOOP_OK;

@@ -50,8 +50,8 @@ void foreloop_walk_reset(foreloop_walk *walk, size_t variable_count) {
 /* ---- Loops and blocks -------------------------------------------------------------------------------------------- */
 
 foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t output, size_t *index) {
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->loops, &walk->loop_capacity, walk->loop_count,
-                                  walk->loop_count + 1, sizeof *walk->loops, walk->error));
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->loops, &walk->loop_capacity, walk->loop_count,
+                                      sizeof *walk->loops, walk->error));
     foreloop_loop *loop = &walk->loops[walk->loop_count];
     *loop = (foreloop_loop){.axis = -1, .level = -1, .block = block, .output = output, .parent = FORELOOP_WALK_NONE};
     if (output < walk->hint_count) {
@@ -64,8 +64,8 @@ foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t
 
 foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t output,
                                         size_t *index) {
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->blocks, &walk->block_capacity, walk->block_count,
-                                  walk->block_count + 1, sizeof *walk->blocks, walk->error));
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->blocks, &walk->block_capacity, walk->block_count,
+                                      sizeof *walk->blocks, walk->error));
     foreloop_block *block = &walk->blocks[walk->block_count];
     *block = (foreloop_block){.origin = origin,
                               .base = base == FORELOOP_WALK_NONE ? walk->block_count : walk->blocks[base].base,
@@ -136,8 +136,8 @@ foreloop_status foreloop_walk_replace(foreloop_walk *walk, size_t block_index, s
 
 foreloop_status foreloop_walk_add_axes(foreloop_walk *walk, size_t block, size_t first) {
     size_t count = walk->loop_count - first;
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->axes, &walk->axes_capacity, walk->axes_count,
-                                  walk->axes_count + 1, sizeof *walk->axes, walk->error));
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->axes, &walk->axes_capacity, walk->axes_count,
+                                      sizeof *walk->axes, walk->error));
     walk->axes[walk->axes_count++] = (foreloop_axes){block, first, count};
     for (size_t i = first; i < walk->loop_count; i++)
         walk->loops[i].whole = true;
