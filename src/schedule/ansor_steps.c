@@ -12,6 +12,7 @@ typedef struct translation {
     foreloop_ansor_split *splits; /* for each step of the record */
     const foreloop_value *steps;
     size_t unknown;
+    bool rfactored; /* what that takes is a reduction, which only the walk can follow back to the axes */
 } translation;
 
 /* ---- Instructions ------------------------------------------------------------------------------------------------ */
@@ -462,6 +463,7 @@ static foreloop_status on_rfactor(translation *t, const foreloop_value *step) {
     FORELOOP_TRY(read_iterator(t, step, 2, stage, &iterator));
     FORELOOP_TRY(read_integer(t, step, 3, "the new axis", FORELOOP_ANSOR_MAX_ITERATORS - 1, &factor_axis));
     FORELOOP_TRY(append(t, &RFACTOR, 1, 1, 1, &instruction));
+    t->rfactored = true;
     instruction->inputs.items[0] = variable_value(iterator_variable(t, stage, iterator));
     instruction->attrs.items[0] = number_value((double)factor_axis);
     foreloop_value *output = &instruction->outputs.items[0];
@@ -478,29 +480,30 @@ static foreloop_status on_rfactor(translation *t, const foreloop_value *step) {
 static foreloop_status translate_step(translation *t, const foreloop_value *step) {
     static const struct {
         const char *name;
+        size_t length;
         foreloop_status (*translate)(translation *t, const foreloop_value *step);
     } known[] = {
-        {"AN", on_annotation},
-        {"FU", on_fuse},
-        {"PR", on_pragma},
-        {"RE", on_reorder},
-        {"SP", on_split},
-        {"FSP", on_follow_split},
-        {"FFSP", on_follow_fused_split},
-        {"SA", on_storage_align},
-        {"CA", on_compute_at},
-        {"CI", on_compute_inline},
-        {"CR", on_compute_root},
-        {"CHR", on_cache_read},
-        {"CHW", on_cache_write},
-        {"RF", on_rfactor},
+        {NAMED("AN"), on_annotation},
+        {NAMED("FU"), on_fuse},
+        {NAMED("PR"), on_pragma},
+        {NAMED("RE"), on_reorder},
+        {NAMED("SP"), on_split},
+        {NAMED("FSP"), on_follow_split},
+        {NAMED("FFSP"), on_follow_fused_split},
+        {NAMED("SA"), on_storage_align},
+        {NAMED("CA"), on_compute_at},
+        {NAMED("CI"), on_compute_inline},
+        {NAMED("CR"), on_compute_root},
+        {NAMED("CHR"), on_cache_read},
+        {NAMED("CHW"), on_cache_write},
+        {NAMED("RF"), on_rfactor},
     };
     const foreloop_value *name = foreloop_value_item(step, 0);
     if (name->type != FORELOOP_VALUE_TEXT)
         return foreloop_fail(t->state.error, FORELOOP_ERROR_FORMAT, "step %zu is not [\"kind\", stage, ...]",
                              t->state.step);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (foreloop_value_is(name, known[i].name))
+        if (name->count == known[i].length && memcmp(name->text, known[i].name, known[i].length) == 0)
             return known[i].translate(t, step);
     t->unknown++;
     return FORELOOP_OK;
@@ -580,6 +583,7 @@ foreloop_status foreloop_ansor_translate(const foreloop_value *steps, foreloop_a
     FORELOOP_TRY(make_lead(&t, instructions, &lead));
     if (t.count > 0)
         memcpy(instructions + lead, t.instructions, t.count * sizeof *instructions);
-    *trace = (foreloop_trace){instructions, lead + t.count, steps->count, t.state.variable_count, t.unknown};
+    *trace =
+        (foreloop_trace){instructions, lead + t.count, steps->count, t.state.variable_count, t.unknown, !t.rfactored};
     return FORELOOP_OK;
 }

@@ -81,11 +81,17 @@ const foreloop_kind_info *foreloop_walk_find_kind(const char *name, size_t lengt
     return NULL;
 }
 
-static foreloop_status walk_instructions(foreloop_walk *walk, const foreloop_instruction *instructions, size_t count) {
+/* All that the first pass needs where the classes are stated: blocks and axes, to number them. */
+static bool makes_axes(const foreloop_kind_info *kind) {
+    return kind->handle == foreloop_on_stage || kind->handle == foreloop_on_axes || kind->handle == foreloop_on_cache;
+}
+
+static foreloop_status walk_instructions(foreloop_walk *walk, const foreloop_instruction *instructions, size_t count,
+                                         bool axes_only) {
     for (size_t i = 0; i < count; i++) {
         const foreloop_instruction *instruction = &instructions[i];
         walk->place = instruction->place;
-        if (instruction->kind)
+        if (instruction->kind && (!axes_only || makes_axes(instruction->kind)))
             FORELOOP_TRY(instruction->kind->handle(walk, instruction, instruction->kind));
         walk->outputs += instruction->outputs.count;
     }
@@ -107,11 +113,11 @@ foreloop_status foreloop_walk_trace(foreloop_walk *walk, const foreloop_trace *t
                                   sizeof *walk->variables, error));
     foreloop_walk_reset(walk, trace->variable_count);
     /* What follows EnterPostproc teaches nothing, so that a trace cut there gives the same actions. */
-    FORELOOP_TRY(walk_instructions(walk, trace->instructions, search));
+    FORELOOP_TRY(walk_instructions(walk, trace->instructions, search, trace->classes_stated));
     FORELOOP_TRY(foreloop_walk_learn(walk));
     foreloop_walk_reset(walk, trace->variable_count);
     walk->emitting = true;
-    FORELOOP_TRY(walk_instructions(walk, trace->instructions, full_trace ? trace->count : search));
+    FORELOOP_TRY(walk_instructions(walk, trace->instructions, full_trace ? trace->count : search, false));
     if (!full_trace) {
         walk->place = (uint32_t)trace->length;
         FORELOOP_TRY(foreloop_walk_emit(walk, "postprocess"));
