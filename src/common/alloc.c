@@ -27,7 +27,10 @@ static size_t array_size(size_t count, size_t element_size) {
         count = 1;
     if (element_size == 0)
         element_size = 1;
-    return count > SIZE_MAX / element_size ? 0 : count * element_size;
+    /* Factors of half a word cannot overflow, and need no division. */
+    if ((count | element_size) >> (sizeof(size_t) * 4) != 0 && count > SIZE_MAX / element_size)
+        return 0;
+    return count * element_size;
 }
 
 void *foreloop_allocate(const foreloop_allocator *allocator, size_t count, size_t element_size) {

@@ -41,6 +41,8 @@ static const foreloop_kind_info STAGE = {NAMED(""), NULL, foreloop_on_stage, {NU
                                                  foreloop_on_block,
                                                  {"#buffer", "#axis", "#factor", "#offset"}};
 
+static const foreloop_value NOTHING = {.type = FORELOOP_VALUE_NULL};
+
 static foreloop_value variable_value(size_t variable) {
     return (foreloop_value){.type = FORELOOP_VALUE_VARIABLE, .variable = variable};
 }
@@ -53,13 +55,11 @@ static foreloop_value text_value(const char *text) {
     return (foreloop_value){.type = FORELOOP_VALUE_TEXT, .count = (uint32_t)strlen(text), .text = text};
 }
 
-/* An array of null values. */
+/* An array whose items are to be filled in. */
 static foreloop_status new_array(translation *t, size_t count, foreloop_value *array) {
     foreloop_value *items = foreloop_arena_allocate(t->state.arena, count, sizeof *items);
     if (!items)
         return foreloop_fail_memory(t->state.error, count, sizeof *items, "the steps of a tuning record");
-    for (size_t i = 0; i < count; i++)
-        items[i] = (foreloop_value){.type = FORELOOP_VALUE_NULL};
     *array = (foreloop_value){.type = FORELOOP_VALUE_ARRAY, .count = (uint32_t)count, .items = items};
     return FORELOOP_OK;
 }
@@ -67,7 +67,7 @@ static foreloop_status new_array(translation *t, size_t count, foreloop_value *a
 /* An instruction's arrays. */
 static foreloop_status new_arrays(translation *t, size_t inputs, size_t attrs, size_t outputs,
                                   foreloop_instruction *instruction) {
-    foreloop_value all;
+    foreloop_value all = NOTHING;
     FORELOOP_TRY(new_array(t, inputs + attrs + outputs, &all));
     instruction->inputs = instruction->attrs = instruction->outputs = all;
     instruction->inputs.count = (uint32_t)inputs;
@@ -162,6 +162,7 @@ static foreloop_status split(translation *t, size_t stage_index, size_t iterator
     FORELOOP_TRY(append(t, &SPLIT, parts + 1, 0, parts, &instruction));
     FORELOOP_TRY(foreloop_ansor_replace(state, stage_index, iterator, 1, parts, &first));
     instruction->inputs.items[0] = variable_value(variable);
+    instruction->inputs.items[inner_to_outer ? 1 : parts] = NOTHING;
     for (size_t i = 0; i < lengths->count; i++)
         instruction->inputs.items[1 + i + inner_to_outer] = lengths->items[i];
     for (size_t i = 0; i < parts; i++)
@@ -212,7 +213,7 @@ static foreloop_status read_source(translation *t, const foreloop_value *value, 
 static foreloop_status on_follow_split(translation *t, const foreloop_value *step) {
     size_t stage, iterator, source;
     int64_t parts;
-    foreloop_value lengths;
+    foreloop_value lengths = NOTHING;
     FORELOOP_TRY(read_stage(t, step, 1, &stage));
     FORELOOP_TRY(read_iterator(t, step, 2, stage, &iterator));
     FORELOOP_TRY(read_source(t, foreloop_value_item(step, 3), 3, &source));
@@ -242,7 +243,7 @@ static foreloop_status on_follow_fused_split(translation *t, const foreloop_valu
     size_t stage, iterator, source;
     int64_t level, inner_to_outer;
     const foreloop_value *sources;
-    foreloop_value lengths;
+    foreloop_value lengths = NOTHING;
     FORELOOP_TRY(read_stage(t, step, 1, &stage));
     FORELOOP_TRY(read_iterator(t, step, 2, stage, &iterator));
     FORELOOP_TRY(read_array(t, step, 3, "the list of splits that it follows", &sources));
@@ -259,8 +260,7 @@ static foreloop_status on_follow_fused_split(translation *t, const foreloop_valu
         known = known && length->type == FORELOOP_VALUE_NUMBER;
         product *= known ? length->number : 1;
     }
-    if (known)
-        lengths.items[0] = number_value(product);
+    lengths.items[0] = known ? number_value(product) : NOTHING;
     return split(t, stage, iterator, 0, &lengths, inner_to_outer != 0);
 }
 
@@ -320,8 +320,8 @@ static foreloop_status on_annotation(translation *t, const foreloop_value *step)
         return FORELOOP_OK;
     FORELOOP_TRY(append(t, annotations[annotation].kind, 1, 1, 0, &instruction));
     instruction->inputs.items[0] = variable_value(iterator_variable(t, stage, iterator));
-    if (annotations[annotation].thread)
-        instruction->attrs.items[0] = text_value(annotations[annotation].thread);
+    const char *thread = annotations[annotation].thread;
+    instruction->attrs.items[0] = thread ? text_value(thread) : NOTHING;
     return FORELOOP_OK;
 }
 
@@ -426,6 +426,7 @@ static foreloop_status on_cache_read(translation *t, const foreloop_value *step)
         return fail_step(t, "the list of readers", 3);
     FORELOOP_TRY(append(t, &CACHE_READ, 1, 2, 1, &instruction));
     instruction->inputs.items[0] = variable_value(block_of(t, reader));
+    instruction->attrs.items[0] = NOTHING;
     instruction->attrs.items[1] = *scope;
     foreloop_value *output = &instruction->outputs.items[0];
     FORELOOP_TRY(append_axes(t, &axes));
@@ -534,8 +535,7 @@ static foreloop_status fill_axes(translation *t, const foreloop_ansor_axes *axes
     FORELOOP_TRY(new_arrays(t, 1, 2 + axes->count, axes->count, instruction));
     instruction->inputs.items[0] = variable_value(axes->block);
     instruction->attrs.items[0] = number_value(axes->closed);
-    if (axes->structure)
-        instruction->attrs.items[1] = text_value(axes->structure);
+    instruction->attrs.items[1] = axes->structure ? text_value(axes->structure) : NOTHING;
     for (size_t i = 0; i < axes->count; i++) {
         instruction->attrs.items[2 + i] = number_value(axes->items[i].kind);
         instruction->outputs.items[i] = variable_value(axes->items[i].variable);

@@ -16,35 +16,92 @@ void foreloop_value_parser_close(foreloop_value_parser *parser) {
     foreloop_json_close(&parser->json);
 }
 
+static inline bool is_plain(char byte) {
+    return (unsigned char)(byte - ' ') < 0x80 - ' ' && byte != '"' && byte != '\\';
+}
+
+static inline bool is_digit(char byte) {
+    return (unsigned char)(byte - '0') <= 9;
+}
+
+/* Most of a record: texts that stand for themselves, and short whole numbers. Anything else, malformed or not, is left
+ * where it is. */
+static inline bool parse_plain(foreloop_json *json, foreloop_value *value) {
+    enum { DIGITS = 9 };
+    const char *at = json->data + json->offset, *end = json->data + json->size;
+    if (at < end && *at == '"') {
+        const char *start = ++at;
+        while (at < end && is_plain(*at))
+            at++;
+        if (at == end || *at != '"')
+            return false;
+        value->type = FORELOOP_VALUE_TEXT;
+        value->count = (uint32_t)(at - start);
+        value->text = start;
+        json->offset = (size_t)(at + 1 - json->data);
+        return true;
+    }
+    const char *start = at;
+    uint32_t number = 0;
+    if (end - at > DIGITS)
+        end = at + DIGITS;
+    while (at < end && is_digit(*at))
+        number = number * 10 + (uint32_t)(*at++ - '0');
+    if (at == start || at == end || (*at != ',' && *at != ']') || (*start == '0' && at - start > 1))
+        return false;
+    value->type = FORELOOP_VALUE_NUMBER;
+    value->count = 0;
+    value->number = number;
+    json->offset = (size_t)(at - json->data);
+    return true;
+}
+
+/* Moves over white space; the byte there, 0 at the end. */
 static inline char next_byte(foreloop_json *json) {
-    while (json->offset < json->size &&
-           (json->data[json->offset] == ' ' || json->data[json->offset] == '\t' || json->data[json->offset] == '\r'))
+    const char *at = json->data + json->offset, *end = json->data + json->size;
+    while (at < end && (unsigned char)*at <= ' ' && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    json->offset = (size_t)(at - json->data);
+    return at < end ? *at : '\0';
+}
+
+static foreloop_status reserve_element(foreloop_value_parser *p) {
+    return foreloop_reserve_one(p->arena->allocator, &p->stack, &p->stack_capacity, p->stack_count, sizeof *p->stack,
+                                p->error);
+}
+
+/* Up to the closing bracket. Elements gather on the stack until their number is known. */
+static foreloop_status parse_elements(foreloop_value_parser *p) {
+    foreloop_json *json = &p->json;
+    if (next_byte(json) == ']')
+        return FORELOOP_OK;
+    for (;;) {
+        FORELOOP_TRY(reserve_element(p));
+        if (!parse_plain(json, &p->stack[p->stack_count])) {
+            foreloop_value item;
+            FORELOOP_TRY(foreloop_value_parse(p, &item));
+            FORELOOP_TRY(reserve_element(p));
+            p->stack[p->stack_count] = item;
+        }
+        p->stack_count++;
+        char separator = next_byte(json);
+        if (separator == ']')
+            return FORELOOP_OK;
+        if (separator != ',')
+            return foreloop_json_fail(json, "expected a comma or ']'");
         json->offset++;
-    return json->offset < json->size ? json->data[json->offset] : '\0';
+        (void)next_byte(json);
+    }
 }
 
 /* Arrays are most of what is between the values, so they are read here; the reader's place is at the bracket. */
 static foreloop_status parse_array(foreloop_value_parser *p, foreloop_value *value) {
-    foreloop_json *json = &p->json;
     size_t first = p->stack_count;
     if (++p->depth > FORELOOP_JSON_MAX_DEPTH)
-        return foreloop_json_fail(json, "values are nested deeper than %d", FORELOOP_JSON_MAX_DEPTH);
-    json->offset++;
-    for (char separator = next_byte(json) == ']' ? ']' : ','; separator != ']';) {
-        foreloop_value item;
-        FORELOOP_TRY(foreloop_value_parse(p, &item));
-        FORELOOP_TRY(foreloop_reserve_one(p->arena->allocator, &p->stack, &p->stack_capacity, p->stack_count,
-                                          sizeof *p->stack, p->error));
-        p->stack[p->stack_count++] = item;
-        separator = next_byte(json);
-        if (separator != ',' && separator != ']')
-            return foreloop_json_fail(json, "expected a comma or ']'");
-        if (separator == ',') {
-            json->offset++;
-            (void)next_byte(json);
-        }
-    }
-    json->offset++;
+        return foreloop_json_fail(&p->json, "values are nested deeper than %d", FORELOOP_JSON_MAX_DEPTH);
+    p->json.offset++;
+    FORELOOP_TRY(parse_elements(p));
+    p->json.offset++;
     p->depth--;
     size_t count = p->stack_count - first;
     foreloop_value *items = NULL;
@@ -71,40 +128,8 @@ static foreloop_status parse_text(foreloop_value_parser *p, foreloop_value *valu
     return FORELOOP_OK;
 }
 
-/* Most of a record: texts that stand for themselves, and short whole numbers. Anything else, malformed or not, is left
- * where it is. */
-static inline bool parse_plain(foreloop_json *json, foreloop_value *value) {
-    enum { DIGITS = 9 };
-    const char *data = json->data;
-    size_t offset = json->offset;
-    if (offset < json->size && data[offset] == '"') {
-        size_t start = ++offset;
-        while (offset < json->size && (unsigned char)(data[offset] - ' ') < 0x80 - ' ' && data[offset] != '"' &&
-               data[offset] != '\\')
-            offset++;
-        if (offset == json->size || data[offset] != '"')
-            return false;
-        *value =
-            (foreloop_value){.type = FORELOOP_VALUE_TEXT, .count = (uint32_t)(offset - start), .text = data + start};
-        json->offset = offset + 1;
-        return true;
-    }
-    uint32_t number = 0;
-    size_t start = offset;
-    for (; offset < json->size && offset - start < DIGITS && data[offset] >= '0' && data[offset] <= '9'; offset++)
-        number = number * 10 + (uint32_t)(data[offset] - '0');
-    if (offset == start || offset == json->size || (data[offset] != ',' && data[offset] != ']') ||
-        (data[start] == '0' && offset - start > 1))
-        return false;
-    *value = (foreloop_value){.type = FORELOOP_VALUE_NUMBER, .number = number};
-    json->offset = offset;
-    return true;
-}
-
 foreloop_status foreloop_value_parse(foreloop_value_parser *p, foreloop_value *value) {
     bool truth = false;
-    if (parse_plain(&p->json, value))
-        return FORELOOP_OK;
     *value = (foreloop_value){.type = FORELOOP_VALUE_NULL};
     switch (foreloop_json_peek(&p->json)) {
     case FORELOOP_JSON_ARRAY:
