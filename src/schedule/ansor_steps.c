@@ -211,7 +211,7 @@ static foreloop_status read_source(translation *t, const foreloop_value *value, 
 
 /* The same cuts as another split's, its innermost ones taken together where this one has fewer. */
 static foreloop_status on_follow_split(translation *t, const foreloop_value *step) {
-    size_t stage, iterator, source;
+    size_t stage, iterator, source = 0;
     int64_t parts;
     foreloop_value lengths = NOTHING;
     FORELOOP_TRY(read_stage(t, step, 1, &stage));
@@ -240,7 +240,7 @@ static foreloop_status on_follow_split(translation *t, const foreloop_value *ste
 
 /* One cut, by the product of the lengths that several splits have at one level. */
 static foreloop_status on_follow_fused_split(translation *t, const foreloop_value *step) {
-    size_t stage, iterator, source;
+    size_t stage, iterator, source = 0;
     int64_t level, inner_to_outer;
     const foreloop_value *sources;
     foreloop_value lengths = NOTHING;
