@@ -91,27 +91,26 @@ char *foreloop_copy_text(const foreloop_allocator *allocator, const char *text, 
 
 /* ---- Arena ------------------------------------------------------------------------------------------------------- */
 
-enum { ARENA_ALIGNMENT = 16, ARENA_FIRST_CHUNK = 4096, ARENA_LARGEST_CHUNK = 1 << 20 };
+enum { ARENA_FIRST_CHUNK = 4096, ARENA_LARGEST_CHUNK = 1 << 20 };
 
 /* Lies at the start of its own memory, padded so that items behind it are aligned. The newest chunk is the list's
  * first. */
 struct foreloop_arena_chunk {
     struct foreloop_arena_chunk *next;
     size_t size; /* of the items' space */
-    size_t used;
-    size_t padding;
 };
-_Static_assert(sizeof(struct foreloop_arena_chunk) % ARENA_ALIGNMENT == 0, "items behind a chunk's header are aligned");
+_Static_assert(sizeof(struct foreloop_arena_chunk) % FORELOOP_ARENA_ALIGNMENT == 0,
+               "items behind a chunk's header are aligned");
 
-void *foreloop_arena_allocate(foreloop_arena *arena, size_t count, size_t element_size) {
+void *foreloop_arena_allocate_any(foreloop_arena *arena, size_t count, size_t element_size) {
     struct foreloop_arena_chunk *chunk = arena->chunks;
     size_t size = array_size(count, element_size);
     void *item;
 
-    if (size == 0 || size > SIZE_MAX - ARENA_ALIGNMENT)
+    if (size == 0 || size > SIZE_MAX - FORELOOP_ARENA_ALIGNMENT)
         return NULL;
-    size = (size + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
-    if (!chunk || size > chunk->size - chunk->used) {
+    size = (size + FORELOOP_ARENA_ALIGNMENT - 1) / FORELOOP_ARENA_ALIGNMENT * FORELOOP_ARENA_ALIGNMENT;
+    if (size > arena->left) {
         /* Doubling keeps the number of chunks small, the bound keeps the last one from wasting much. */
         size_t space = !chunk                                   ? ARENA_FIRST_CHUNK
                        : chunk->size >= ARENA_LARGEST_CHUNK / 2 ? ARENA_LARGEST_CHUNK
@@ -125,11 +124,13 @@ void *foreloop_arena_allocate(foreloop_arena *arena, size_t count, size_t elemen
             return NULL;
         chunk->next = arena->chunks;
         chunk->size = space;
-        chunk->used = 0;
         arena->chunks = chunk;
+        arena->next = (unsigned char *)(chunk + 1);
+        arena->left = space;
     }
-    item = (unsigned char *)(chunk + 1) + chunk->used;
-    chunk->used += size;
+    item = arena->next;
+    arena->next += size;
+    arena->left -= size;
     return item;
 }
 
@@ -158,7 +159,8 @@ void foreloop_arena_reset(foreloop_arena *arena) {
     arena->chunks = largest;
     if (largest) {
         largest->next = NULL;
-        largest->used = 0;
+        arena->next = (unsigned char *)(largest + 1);
+        arena->left = largest->size;
     }
 }
 
@@ -168,6 +170,8 @@ void foreloop_arena_close(foreloop_arena *arena) {
         foreloop_release(arena->allocator, arena->chunks);
         arena->chunks = next;
     }
+    arena->next = NULL;
+    arena->left = 0;
 }
 
 /* ---- Buffer ------------------------------------------------------------------------------------------------------ */

@@ -40,9 +40,24 @@ char *foreloop_copy_text(const foreloop_allocator *allocator, const char *text, 
 typedef struct foreloop_arena {
     const foreloop_allocator *allocator;
     struct foreloop_arena_chunk *chunks;
+    unsigned char *next; /* the free bytes of the newest chunk */
+    size_t left;
 } foreloop_arena;
+enum { FORELOOP_ARENA_ALIGNMENT = 16 };
+/* For foreloop_arena_allocate: any size, with a new chunk where it is needed. */
+void *foreloop_arena_allocate_any(foreloop_arena *arena, size_t count, size_t element_size);
 /* Aligned to 16. NULL on failure. */
-void *foreloop_arena_allocate(foreloop_arena *arena, size_t count, size_t element_size);
+static inline void *foreloop_arena_allocate(foreloop_arena *arena, size_t count, size_t element_size) {
+    const size_t mask = FORELOOP_ARENA_ALIGNMENT - 1;
+    size_t size = (count * element_size + mask) & ~mask;
+    /* Small factors, whose product cannot overflow; and room for it. */
+    if (((count | element_size) >> 16) != 0 || size == 0 || size > arena->left)
+        return foreloop_arena_allocate_any(arena, count, element_size);
+    void *item = arena->next;
+    arena->next += size;
+    arena->left -= size;
+    return item;
+}
 char *foreloop_arena_text(foreloop_arena *arena, const char *text, size_t length);
 /* Forgets all items but keeps the largest chunk for reuse. */
 void foreloop_arena_reset(foreloop_arena *arena);

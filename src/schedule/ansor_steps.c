@@ -20,8 +20,7 @@ typedef struct translation {
 #define NAMED(name) (name), sizeof(name) - 1
 static const foreloop_kind_info STAGE = {NAMED(""), NULL, foreloop_on_stage, {NULL}},
                                 AXES = {NAMED(""), NULL, foreloop_on_axes, {NULL}},
-                                EXTENT = {NAMED(""), NULL, foreloop_on_extent, {NULL}},
-                                SPLIT = {NAMED("SP"), "split", foreloop_on_split, {NULL}},
+                                SPLIT = {NAMED("SP"), "split", foreloop_on_split_extent, {NULL}},
                                 FUSE = {NAMED("FU"), "fuse", foreloop_on_fuse, {NULL}},
                                 REORDER = {NAMED("RE"), "reorder", foreloop_on_reorder, {NULL}},
                                 UNROLL = {NAMED("AN"), "unroll", foreloop_on_loop, {NULL}},
@@ -154,12 +153,8 @@ static foreloop_status split(translation *t, size_t stage_index, size_t iterator
     foreloop_instruction *instruction;
     size_t variable = iterator_variable(t, stage_index, iterator), parts = lengths->count + (size_t)1, first;
     foreloop_ansor_iterator whole = state->stages[stage_index].iterators[iterator];
-    if (extent > 0) {
-        FORELOOP_TRY(append(t, &EXTENT, 1, 1, 0, &instruction));
-        instruction->inputs.items[0] = variable_value(variable);
-        instruction->attrs.items[0] = number_value(extent);
-    }
-    FORELOOP_TRY(append(t, &SPLIT, parts + 1, 0, parts, &instruction));
+    FORELOOP_TRY(append(t, &SPLIT, parts + 1, 1, parts, &instruction));
+    instruction->attrs.items[0] = number_value(extent);
     FORELOOP_TRY(foreloop_ansor_replace(state, stage_index, iterator, 1, parts, &first));
     instruction->inputs.items[0] = variable_value(variable);
     instruction->inputs.items[inner_to_outer ? 1 : parts] = NOTHING;

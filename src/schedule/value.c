@@ -130,10 +130,10 @@ static foreloop_status parse_text(foreloop_value_parser *p, foreloop_value *valu
 
 foreloop_status foreloop_value_parse(foreloop_value_parser *p, foreloop_value *value) {
     bool truth = false;
+    if (next_byte(&p->json) == '[')
+        return parse_array(p, value);
     *value = (foreloop_value){.type = FORELOOP_VALUE_NULL};
     switch (foreloop_json_peek(&p->json)) {
-    case FORELOOP_JSON_ARRAY:
-        return parse_array(p, value);
     case FORELOOP_JSON_STRING:
         return parse_text(p, value);
     case FORELOOP_JSON_NUMBER:
@@ -147,16 +147,12 @@ foreloop_status foreloop_value_parse(foreloop_value_parser *p, foreloop_value *v
     case FORELOOP_JSON_OBJECT:
         value->type = FORELOOP_VALUE_OTHER;
         return foreloop_json_skip(&p->json);
+    case FORELOOP_JSON_ARRAY: /* read already */
     case FORELOOP_JSON_NULL:
     case FORELOOP_JSON_NONE:
         break;
     }
     return foreloop_json_null(&p->json);
-}
-
-const foreloop_value *foreloop_value_item(const foreloop_value *array, size_t index) {
-    static const foreloop_value nothing = {.type = FORELOOP_VALUE_NULL};
-    return array->type == FORELOOP_VALUE_ARRAY && index < array->count ? &array->items[index] : &nothing;
 }
 
 bool foreloop_value_is(const foreloop_value *value, const char *expected) {

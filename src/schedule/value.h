@@ -48,7 +48,10 @@ void foreloop_value_parser_close(foreloop_value_parser *parser);
 foreloop_status foreloop_value_parse(foreloop_value_parser *parser, foreloop_value *value);
 
 /* An element of an array; a null value when there is none, or no array. */
-const foreloop_value *foreloop_value_item(const foreloop_value *array, size_t index);
+static inline const foreloop_value *foreloop_value_item(const foreloop_value *array, size_t index) {
+    static const foreloop_value nothing = {.type = FORELOOP_VALUE_NULL};
+    return array->type == FORELOOP_VALUE_ARRAY && index < array->count ? &array->items[index] : &nothing;
+}
 bool foreloop_value_is(const foreloop_value *value, const char *expected);
 /* A whole number from `least` to `most`. */
 bool foreloop_value_integer(const foreloop_value *value, int64_t least, int64_t most, int64_t *integer);

@@ -48,10 +48,10 @@ foreloop_walk_handler foreloop_on_subtree;
 foreloop_walk_handler foreloop_on_set_axis_separator;
 foreloop_walk_handler foreloop_on_reorder_block_iter_var;
 foreloop_walk_handler foreloop_on_annotate_buffer_access;
-/* Of Ansor's steps, see ansor_steps.c: look-ups of a stage, of its axes and of a loop's extent; and compute_at. */
+/* Of Ansor's steps, see ansor_steps.c: look-ups of a stage and of its axes; splits; compute_at. */
 foreloop_walk_handler foreloop_on_stage;
 foreloop_walk_handler foreloop_on_axes;
-foreloop_walk_handler foreloop_on_extent;
+foreloop_walk_handler foreloop_on_split_extent;
 foreloop_walk_handler foreloop_on_place;
 
 /* The text of a quoted string; NULL when the value is none. */

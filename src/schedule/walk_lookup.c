@@ -196,12 +196,3 @@ foreloop_status foreloop_on_axes(foreloop_walk *walk, const foreloop_instruction
     }
     return foreloop_walk_add_axes(walk, index, first);
 }
-
-foreloop_status foreloop_on_extent(foreloop_walk *walk, const foreloop_instruction *instruction,
-                                   const foreloop_kind_info *info) {
-    (void)info;
-    size_t loop = foreloop_walk_input_loop(walk, instruction, 0);
-    if (loop != FORELOOP_WALK_NONE)
-        walk->loops[loop].extent = foreloop_value_item(&instruction->attrs, 0)->number;
-    return FORELOOP_OK;
-}

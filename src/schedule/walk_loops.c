@@ -151,6 +151,16 @@ foreloop_status foreloop_on_split(foreloop_walk *walk, const foreloop_instructio
     return foreloop_walk_emit(walk, kind);
 }
 
+/* The same where the instruction says the extent itself; 0 is unknown. */
+foreloop_status foreloop_on_split_extent(foreloop_walk *walk, const foreloop_instruction *instruction,
+                                         const foreloop_kind_info *info) {
+    size_t loop = foreloop_walk_input_loop(walk, instruction, 0);
+    double extent = foreloop_value_item(&instruction->attrs, 0)->number;
+    if (loop != FORELOOP_WALK_NONE && extent > 0)
+        walk->loops[loop].extent = extent;
+    return foreloop_on_split(walk, instruction, info);
+}
+
 /* The order of the block's loops is no longer known. */
 static void forget_nest(foreloop_walk *walk, size_t loop) {
     walk->blocks[walk->loops[loop].block].nest_count = 0;
