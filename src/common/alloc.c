@@ -96,7 +96,7 @@ enum { ARENA_FIRST_CHUNK = 4096, ARENA_LARGEST_CHUNK = 1 << 20 };
 /* Lies at the start of its own memory, padded so that items behind it are aligned. The newest chunk is the list's
  * first. */
 struct foreloop_arena_chunk {
-    struct foreloop_arena_chunk *next;
+    _Alignas(FORELOOP_ARENA_ALIGNMENT) struct foreloop_arena_chunk *next;
     size_t size; /* of the items' space */
 };
 _Static_assert(sizeof(struct foreloop_arena_chunk) % FORELOOP_ARENA_ALIGNMENT == 0,
@@ -107,7 +107,7 @@ void *foreloop_arena_allocate_any(foreloop_arena *arena, size_t count, size_t el
     size_t size = array_size(count, element_size);
     void *item;
 
-    if (size == 0 || size > SIZE_MAX - FORELOOP_ARENA_ALIGNMENT)
+    if (size == 0 || size > SIZE_MAX / 2)
         return NULL;
     size = (size + FORELOOP_ARENA_ALIGNMENT - 1) / FORELOOP_ARENA_ALIGNMENT * FORELOOP_ARENA_ALIGNMENT;
     if (size > arena->left) {
@@ -117,8 +117,6 @@ void *foreloop_arena_allocate_any(foreloop_arena *arena, size_t count, size_t el
                                                                 : chunk->size * 2;
         if (space < size)
             space = size;
-        if (space > SIZE_MAX - sizeof *chunk)
-            return NULL;
         chunk = foreloop_allocate(arena->allocator, sizeof *chunk + space, 1);
         if (!chunk)
             return NULL;
