@@ -12,7 +12,7 @@ typedef struct actions_options {
 
 static const cli_option options[] = {
     {"records", 'r', CLI_TEXT, offsetof(actions_options, records), "FILE",
-     "A database_tuning_record.json of TVM MetaSchedule, plain or gzip\n(- for standard input)."},
+     "A database_tuning_record.json of TVM MetaSchedule or an Ansor log,\nplain or gzip (- for standard input)."},
     {"full-trace", 0, CLI_FLAG, offsetof(actions_options, full_trace), NULL,
      "Show what follows EnterPostproc as it stands, instead of one\npostprocess action."},
     {"json", 0, CLI_FLAG, offsetof(actions_options, json), NULL,
@@ -132,7 +132,7 @@ static int print_records(const actions_options *given) {
     }
     if (status == CLI_DONE && count == 0)
         status = cli_fail("%s has no record that can be read (%" PRIu64
-                          " lines malformed): give a tuning database of TVM MetaSchedule",
+                          " lines malformed): give a tuning log of TVM MetaSchedule or Ansor",
                           input.name, input.malformed);
     input_records_close(&input);
     return status;
@@ -152,9 +152,9 @@ const cli_command command_actions = {
     .name = "actions",
     .summary = "Show the canonical actions of a tuning log's traces.",
     .usage = "-r FILE [--full-trace] [--json]",
-    .description = "Prints each record's actions, one a line: after how many trace instructions the action has\n"
-                   "happened, its kind, and its arguments. Lines that are malformed are named on standard error\n"
-                   "and skipped; the exit status is 0 if any line could be used.",
+    .description = "Prints each record's actions, one a line: after how many instructions (or steps of Ansor) the\n"
+                   "action has happened, its kind, and its arguments. Lines that are malformed are named on\n"
+                   "standard error and skipped; the exit status is 0 if any line could be used.",
     .options = options,
     .run = run,
 };

@@ -20,17 +20,20 @@ static const cli_option options[] = {
     {"workload", 'w', CLI_TEXT, offsetof(rank_options, workload), "FILE",
      "The program's text, as TVM prints it (- for standard input)."},
     {"records", 'r', CLI_TEXT, offsetof(rank_options, records), "FILE",
-     "The candidates: a database_tuning_record.json of TVM MetaSchedule,\nplain or gzip (- for standard input)."},
-    {"top", 0, CLI_COUNT, offsetof(rank_options, top), "K", "Print the K best only; the summary is of all."},
+     "The candidates: a database_tuning_record.json of TVM MetaSchedule or\nan Ansor log, plain or gzip (- for "
+     "standard input)."},
+    {"top", 0, CLI_COUNT, offsetof(rank_options, top), "K",
+     "Print the K best of each target only; the summary is of all."},
     {"workload-index", 0, CLI_COUNT, offsetof(rank_options, workload_index), "N",
-     "Use the records of the database's workload N only, counted from 0;\nneeded when the file has several."},
+     "Use the records of workload N only: its number in the database, or\nin an Ansor log its place in the order of "
+     "first records, from 0.\nNeeded when the file has several."},
     {"hardware", 0, CLI_TEXT, offsetof(rank_options, hardware), "FILE",
      "The machine that the candidates run on, as 'foreloop inspect --cpu\n--json' prints it; this machine without it."},
     {"strict", 0, CLI_FLAG, offsetof(rank_options, strict), NULL,
      "Exit with status 1 when a line was malformed or its measurement\nhad failed."},
     {"json", 0, CLI_FLAG, offsetof(rank_options, json), NULL,
      "Print an object a candidate, best first: {\"index\":line from 0,\n\"score\":s,\"actions\":n,\"seconds\":mean "
-     "measured or null,\"rank\":r}."},
+     "measured or null,\"rank\":r},\nwith \"target\":t behind it when the records have several."},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
@@ -45,6 +48,7 @@ typedef struct rank_run {
     input_records input;
     rank_result ranking;
     size_t candidate_capacity;
+    foreloop_arena target_texts;
     /* The candidates' actions in CSR form. */
     uint32_t *ids;
     size_t id_count, id_capacity;
@@ -63,6 +67,8 @@ static void close_run(rank_run *run) {
     foreloop_encoder_close(run->encoder);
     foreloop_model_close(run->model);
     foreloop_release(cli_allocator(), run->ranking.candidates);
+    foreloop_names_close(&run->ranking.targets, cli_allocator());
+    foreloop_arena_close(&run->target_texts);
     foreloop_release(cli_allocator(), run->ids);
     foreloop_release(cli_allocator(), run->offsets);
 }
@@ -121,7 +127,20 @@ static double mean(const double *values, size_t count) {
     return count ? sum / (double)count : NAN;
 }
 
+/* The number of the record's target. */
+static bool find_target(rank_run *run, const char *text, size_t *target) {
+    size_t length = strlen(text);
+    const char *copy = text;
+    if (foreloop_names_find(&run->ranking.targets, text, length, target))
+        return true;
+    run->target_texts.allocator = cli_allocator();
+    copy = foreloop_arena_text(&run->target_texts, text, length);
+    return copy &&
+           foreloop_names_add(&run->ranking.targets, cli_allocator(), copy, length, target, NULL) == FORELOOP_OK;
+}
+
 static int add_candidate(rank_run *run, const foreloop_record *record) {
+    size_t target;
     foreloop_error error = {.code = FORELOOP_OK};
     rank_result *ranking = &run->ranking;
     size_t count = ranking->count;
@@ -133,7 +152,8 @@ static int add_candidate(rank_run *run, const foreloop_record *record) {
         foreloop_reserve(cli_allocator(), &run->offsets, &run->offset_capacity, count ? count + 1 : 0, count + 2,
                          sizeof *run->offsets, NULL) != FORELOOP_OK ||
         foreloop_reserve(cli_allocator(), &ranking->candidates, &run->candidate_capacity, count, count + 1,
-                         sizeof *ranking->candidates, NULL) != FORELOOP_OK)
+                         sizeof *ranking->candidates, NULL) != FORELOOP_OK ||
+        !find_target(run, record->target, &target))
         return cli_fail_memory();
     status =
         foreloop_actions_intern(run->actions, record->actions, record->action_count, run->ids + run->id_count, &error);
@@ -149,6 +169,7 @@ static int add_candidate(rank_run *run, const foreloop_record *record) {
     run->offsets[count + 1] = run->id_count;
     ranking->candidates[count] = (ranking_candidate){
         .line = record->line,
+        .target = target,
         .action_count = record->action_count,
         .seconds = mean(record->seconds, record->seconds_count),
     };
@@ -187,7 +208,7 @@ static int check_workloads(const rank_run *run) {
         return cli_fail("%s has no record of workload %" PRIu64 ", only of %s: correct --workload-index",
                         run->input.name, index->value, list);
     return cli_fail("%s has no record that can be ranked (%" PRIu64 " lines malformed, %" PRIu64
-                    " with a failed measurement): give a tuning database of TVM MetaSchedule",
+                    " with a failed measurement): give a tuning log of TVM MetaSchedule or Ansor",
                     run->input.name, run->input.malformed, run->ranking.failed);
 }
 
@@ -305,6 +326,7 @@ const cli_command command_rank = {
     .description = "Encodes the program, scores every candidate schedule of the records, and prints them best\n"
                    "predicted first; a higher score is faster. Candidates that have measured times show them,\n"
                    "and the summary says how well the prediction agrees. In the table lines count from 1.\n"
+                   "Candidates for different targets are ranked apart.\n"
                    "\n"
                    "Lines that are malformed or whose measurement failed are named on standard error, counted\n"
                    "and skipped; the exit status is 0 if any line could be used.",

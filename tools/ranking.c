@@ -12,16 +12,24 @@ static int by_line(const ranking_candidate *x, const ranking_candidate *y) {
     return (x->line > y->line) - (x->line < y->line);
 }
 
+static int by_target(const ranking_candidate *x, const ranking_candidate *y) {
+    return (x->target > y->target) - (x->target < y->target);
+}
+
 static int by_score(const void *a, const void *b) {
     const ranking_candidate *x = a, *y = b;
-    int order = (x->score < y->score) - (x->score > y->score);
+    int order = by_target(x, y);
+    if (!order)
+        order = (x->score < y->score) - (x->score > y->score);
     return order ? order : by_line(x, y);
 }
 
 /* Those without a measured time last. */
 static int by_time(const void *a, const void *b) {
     const ranking_candidate *x = a, *y = b;
-    int order = (isnan(x->seconds) != 0) - (isnan(y->seconds) != 0);
+    int order = by_target(x, y);
+    if (!order)
+        order = (isnan(x->seconds) != 0) - (isnan(y->seconds) != 0);
     if (!order)
         order = (x->seconds > y->seconds) - (x->seconds < y->seconds);
     return order ? order : by_line(x, y);
@@ -32,25 +40,54 @@ void ranking_sort(rank_result *ranking) {
     if (ranking->count == 0)
         return;
     qsort(candidates, ranking->count, sizeof *candidates, by_time);
-    for (size_t i = 0; i < ranking->count; i++) {
-        bool tied = i > 0 && candidates[i].seconds <= candidates[i - 1].seconds;
+    for (size_t i = 0, first = 0; i < ranking->count; i++) {
+        if (candidates[i].target != candidates[first].target)
+            first = i;
+        bool tied = i > first && candidates[i].seconds <= candidates[i - 1].seconds;
         if (!isnan(candidates[i].seconds))
-            candidates[i].measured = tied ? candidates[i - 1].measured : i + 1;
+            candidates[i].measured = tied ? candidates[i - 1].measured : i - first + 1;
     }
     qsort(candidates, ranking->count, sizeof *candidates, by_score);
 }
 
+/* ---- Targets ---- */
+
+/* The candidates of one target. */
+typedef struct ranking_group {
+    const ranking_candidate *candidates;
+    size_t count;
+} ranking_group;
+
+/* The group that begins at a candidate. */
+static ranking_group group_at(const rank_result *ranking, size_t first) {
+    size_t end = first + 1;
+    while (end < ranking->count && ranking->candidates[end].target == ranking->candidates[first].target)
+        end++;
+    return (ranking_group){ranking->candidates + first, end - first};
+}
+
+static bool several_targets(const rank_result *ranking) {
+    return ranking->count > 0 && group_at(ranking, 0).count < ranking->count;
+}
+
+static const char *target_of(const rank_result *ranking, const ranking_candidate *candidate) {
+    return ranking->targets.names[candidate->target].text;
+}
+
 /* ---- JSON ---- */
 
-bool ranking_print_json(const rank_result *ranking, size_t top) {
-    for (size_t i = 0; i < top && i < ranking->count && output_ok(); i++) {
-        const ranking_candidate *candidate = &ranking->candidates[i];
+static bool print_json_group(const rank_result *ranking, ranking_group group, size_t top) {
+    bool several = several_targets(ranking);
+    for (size_t i = 0; i < top && i < group.count && output_ok(); i++) {
+        const ranking_candidate *candidate = &group.candidates[i];
         cJSON *object = cJSON_CreateObject();
         bool complete = output_json_add(object, "index", output_json_count(candidate->line)) &&
                         output_json_add(object, "score", output_json_float(candidate->score)) &&
                         output_json_add(object, "actions", output_json_count(candidate->action_count)) &&
                         output_json_add(object, "seconds", output_json_double(candidate->seconds)) &&
                         output_json_add(object, "rank", output_json_count(i + 1));
+        if (complete && several)
+            complete = output_json_add(object, "target", cJSON_CreateString(target_of(ranking, candidate)));
         if (!complete)
             cJSON_Delete(object);
         if (!complete || !output_json_line(object))
@@ -59,9 +96,16 @@ bool ranking_print_json(const rank_result *ranking, size_t top) {
     return true;
 }
 
+bool ranking_print_json(const rank_result *ranking, size_t top) {
+    for (size_t first = 0; first < ranking->count; first += group_at(ranking, first).count)
+        if (!print_json_group(ranking, group_at(ranking, first), top))
+            return false;
+    return true;
+}
+
 /* ---- Text ---- */
 
-static bool print_candidates(const rank_result *ranking, size_t top) {
+static bool print_candidates(ranking_group group, size_t top) {
     output_table table;
     output_table_begin(&table, "rrrrrr");
     output_table_row(&table, OUTPUT_BOLD);
@@ -71,8 +115,8 @@ static bool print_candidates(const rank_result *ranking, size_t top) {
     output_table_cell(&table, "actions");
     output_table_cell(&table, "measured");
     output_table_cell(&table, "true rank");
-    for (size_t i = 0; i < top && i < ranking->count && !table.failed; i++) {
-        const ranking_candidate *candidate = &ranking->candidates[i];
+    for (size_t i = 0; i < top && i < group.count && !table.failed; i++) {
+        const ranking_candidate *candidate = &group.candidates[i];
         char seconds[OUTPUT_NUMBER_SIZE];
         output_table_row(&table, candidate->measured == 1 ? OUTPUT_GREEN : OUTPUT_PLAIN);
         output_table_cell(&table, "%zu", i + 1);
@@ -89,11 +133,11 @@ static bool print_candidates(const rank_result *ranking, size_t top) {
 }
 
 /* The least measured time among the first `count` candidates, infinite without one. */
-static double best_of(const rank_result *ranking, size_t count) {
+static double best_of(ranking_group group, size_t count) {
     double best = INFINITY;
-    for (size_t i = 0; i < count && i < ranking->count; i++)
-        if (ranking->candidates[i].seconds < best)
-            best = ranking->candidates[i].seconds;
+    for (size_t i = 0; i < count && i < group.count; i++)
+        if (group.candidates[i].seconds < best)
+            best = group.candidates[i].seconds;
     return best;
 }
 
@@ -103,26 +147,26 @@ static void summary_row(output_table *table, const char *label) {
 }
 
 /* How fast the first `count` candidates are, against the best of all. */
-static void speed_row(output_table *table, const rank_result *ranking, const char *label, size_t count) {
-    double best = best_of(ranking, count);
+static void speed_row(output_table *table, ranking_group group, const char *label, size_t count) {
+    double best = best_of(group, count);
     summary_row(table, label);
     if (isinf(best))
         output_table_cell(table, "not measured");
     else
-        output_table_cell(table, "%.1f %% of the best measured speed", 100 * best_of(ranking, ranking->count) / best);
+        output_table_cell(table, "%.1f %% of the best measured speed", 100 * best_of(group, group.count) / best);
 }
 
-static void accuracy_row(output_table *table, const rank_result *ranking) {
-    metrics_pair *pairs = malloc((ranking->count ? ranking->count : 1) * sizeof *pairs);
+static void accuracy_row(output_table *table, ranking_group group) {
+    metrics_pair *pairs = malloc((group.count ? group.count : 1) * sizeof *pairs);
     size_t count = 0;
     double accuracy;
     if (!pairs) {
         table->failed = true;
         return;
     }
-    for (size_t i = 0; i < ranking->count; i++)
-        if (ranking->candidates[i].measured)
-            pairs[count++] = (metrics_pair){ranking->candidates[i].score, ranking->candidates[i].seconds};
+    for (size_t i = 0; i < group.count; i++)
+        if (group.candidates[i].measured)
+            pairs[count++] = (metrics_pair){group.candidates[i].score, group.candidates[i].seconds};
     if (metrics_pairwise(pairs, count, &accuracy)) {
         summary_row(table, "pairs in the right order");
         output_table_cell(table, "%.1f %% (50 %% by chance)", 100 * accuracy);
@@ -130,19 +174,19 @@ static void accuracy_row(output_table *table, const rank_result *ranking) {
     free(pairs);
 }
 
-static void measured_rows(output_table *table, const rank_result *ranking) {
+static void measured_rows(output_table *table, ranking_group group) {
     char text[OUTPUT_NUMBER_SIZE];
-    double best = best_of(ranking, ranking->count);
+    double best = best_of(group, group.count);
     if (isinf(best))
         return;
     summary_row(table, "best measured");
     output_table_cell(table, "%s", output_seconds(best, text));
-    speed_row(table, ranking, "top choice", 1);
-    if (ranking->count >= 5)
-        speed_row(table, ranking, "best of the top 5", 5);
-    if (ranking->count >= 10)
-        speed_row(table, ranking, "best of the top 10", 10);
-    accuracy_row(table, ranking);
+    speed_row(table, group, "top choice", 1);
+    if (group.count >= 5)
+        speed_row(table, group, "best of the top 5", 5);
+    if (group.count >= 10)
+        speed_row(table, group, "best of the top 10", 10);
+    accuracy_row(table, group);
 }
 
 static void unknown_rows(output_table *table, const rank_result *ranking) {
@@ -170,21 +214,60 @@ static void time_row(output_table *table, const rank_result *ranking) {
                       output_seconds(ranking->score_seconds / (double)ranking->count, scoring));
 }
 
-bool ranking_print(const rank_result *ranking, size_t top) {
+static void skipped_row(output_table *table, const rank_result *ranking) {
+    if (ranking->malformed + ranking->failed + ranking->other_workloads == 0)
+        return;
+    summary_row(table, "skipped lines");
+    output_table_cell(table,
+                      "%" PRIu64 " malformed, %" PRIu64 " with a failed measurement, %" PRIu64 " of another workload",
+                      ranking->malformed, ranking->failed, ranking->other_workloads);
+}
+
+static void count_row(output_table *table, const char *label, size_t count) {
+    summary_row(table, label);
+    output_table_cell(table, "%zu", count);
+}
+
+/* Each target's candidates with what was measured, then what is said of the whole file. */
+static bool print_targets(const rank_result *ranking, size_t top) {
     output_table table;
-    if (!print_candidates(ranking, top))
+    size_t targets = 0;
+    for (size_t first = 0; first < ranking->count; targets++) {
+        ranking_group group = group_at(ranking, first);
+        printf("%starget%s %s\n", output_style_begin(OUTPUT_BOLD), output_style_end(OUTPUT_BOLD),
+               target_of(ranking, group.candidates));
+        if (!print_candidates(group, top))
+            return false;
+        (void)putchar('\n');
+        output_table_begin(&table, "ll");
+        count_row(&table, "candidates", group.count);
+        measured_rows(&table, group);
+        if (!output_table_print(&table, 0))
+            return false;
+        (void)putchar('\n');
+        first += group.count;
+    }
+    output_table_begin(&table, "ll");
+    count_row(&table, "targets", targets);
+    count_row(&table, "candidates", ranking->count);
+    skipped_row(&table, ranking);
+    unknown_rows(&table, ranking);
+    time_row(&table, ranking);
+    return output_table_print(&table, 0);
+}
+
+bool ranking_print(const rank_result *ranking, size_t top) {
+    ranking_group all = {ranking->candidates, ranking->count};
+    output_table table;
+    if (several_targets(ranking))
+        return print_targets(ranking, top);
+    if (!print_candidates(all, top))
         return false;
     (void)putchar('\n');
     output_table_begin(&table, "ll");
-    summary_row(&table, "candidates");
-    output_table_cell(&table, "%zu", ranking->count);
-    if (ranking->malformed + ranking->failed + ranking->other_workloads > 0) {
-        summary_row(&table, "skipped lines");
-        output_table_cell(
-            &table, "%" PRIu64 " malformed, %" PRIu64 " with a failed measurement, %" PRIu64 " of another workload",
-            ranking->malformed, ranking->failed, ranking->other_workloads);
-    }
-    measured_rows(&table, ranking);
+    count_row(&table, "candidates", all.count);
+    skipped_row(&table, ranking);
+    measured_rows(&table, all);
     unknown_rows(&table, ranking);
     time_row(&table, ranking);
     return output_table_print(&table, 0);

@@ -290,12 +290,17 @@ typedef struct foreloop_records_options {
 } foreloop_records_options;
 FORELOOP_API void foreloop_records_options_init(foreloop_records_options *options, size_t size);
 
+typedef enum foreloop_records_format {
+    FORELOOP_RECORDS_METASCHEDULE = 0,
+    FORELOOP_RECORDS_ANSOR = 1
+} foreloop_records_format;
+
 /* One record. Everything in it is borrowed until the next call on the reader. */
 typedef struct foreloop_record {
     size_t size;                    /* set by the caller to sizeof(foreloop_record); only that much is written */
     uint64_t line;                  /* line number in the file, from 0 */
-    int64_t workload;               /* index of the workload in the database */
-    const char *target;             /* the target as JSON text, or "" */
+    int64_t workload;               /* its index in the database; Ansor's are numbered as they come, from 0 */
+    const char *target;             /* the target as the record has it: JSON text, Ansor's own text, or "" */
     const foreloop_action *actions; /* canonical actions in order */
     size_t action_count;
     const uint32_t *instructions; /* for each action: the number of trace instructions after which it has happened */
@@ -303,9 +308,12 @@ typedef struct foreloop_record {
     size_t seconds_count;         /* 0: the measurement failed or is missing */
     size_t unknown_instructions;  /* instructions of kinds that the reader does not know (they emit nothing) */
     int measurement_failed;       /* 1: there are run times, but they tell of a failure; seconds_count is 0 then */
+    foreloop_records_format format;
+    const char *workload_key; /* of an Ansor record, else "" */
 } foreloop_record;
 
-/* Opens a MetaSchedule database_tuning_record.json, plain or gzip. */
+/* Opens a MetaSchedule database_tuning_record.json or an Ansor log (v0.2 to v0.6), plain or gzip. The lines tell the
+ * format by their content, and a file may mix them. */
 FORELOOP_API foreloop_status foreloop_records_open(foreloop_records **records, const char *path,
                                                    const foreloop_records_options *options, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_records_open_memory(foreloop_records **records, const void *data, size_t size,
@@ -314,8 +322,9 @@ FORELOOP_API foreloop_status foreloop_records_open_memory(foreloop_records **rec
 FORELOOP_API void foreloop_records_close(foreloop_records *records);
 
 /* Reads the next record. END after the last one. FORMAT for a malformed line, with its number: the reader stays usable
- * and the next call goes on with the next line; so it is after LIMIT, for a line of over 64 MiB. Blank lines are
- * skipped. Cost: linear in the line's length; memory is constant in the file's. */
+ * and the next call goes on with the next line; so it is after LIMIT, for a line of over 64 MiB. Blank
+ * lines and comments (#) are skipped. Cost: linear in the line's length, about 10 ns a byte; memory is constant in the
+ * file's, but for one copy of each distinct key of Ansor's workloads. */
 FORELOOP_API foreloop_status foreloop_records_next(foreloop_records *records, foreloop_record *record,
                                                    foreloop_error *error);
 

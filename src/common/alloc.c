@@ -27,7 +27,10 @@ static size_t array_size(size_t count, size_t element_size) {
         count = 1;
     if (element_size == 0)
         element_size = 1;
-    return count > SIZE_MAX / element_size ? 0 : count * element_size;
+    /* Factors of half a word cannot overflow, and need no division. */
+    if ((count | element_size) >> (sizeof(size_t) * 4) != 0 && count > SIZE_MAX / element_size)
+        return 0;
+    return count * element_size;
 }
 
 void *foreloop_allocate(const foreloop_allocator *allocator, size_t count, size_t element_size) {
@@ -88,45 +91,44 @@ char *foreloop_copy_text(const foreloop_allocator *allocator, const char *text, 
 
 /* ---- Arena ------------------------------------------------------------------------------------------------------- */
 
-enum { ARENA_ALIGNMENT = 16, ARENA_FIRST_CHUNK = 4096, ARENA_LARGEST_CHUNK = 1 << 20 };
+enum { ARENA_FIRST_CHUNK = 4096, ARENA_LARGEST_CHUNK = 1 << 20 };
 
 /* Lies at the start of its own memory, padded so that items behind it are aligned. The newest chunk is the list's
  * first. */
 struct foreloop_arena_chunk {
-    struct foreloop_arena_chunk *next;
+    _Alignas(FORELOOP_ARENA_ALIGNMENT) struct foreloop_arena_chunk *next;
     size_t size; /* of the items' space */
-    size_t used;
-    size_t padding;
 };
-_Static_assert(sizeof(struct foreloop_arena_chunk) % ARENA_ALIGNMENT == 0, "items behind a chunk's header are aligned");
+_Static_assert(sizeof(struct foreloop_arena_chunk) % FORELOOP_ARENA_ALIGNMENT == 0,
+               "items behind a chunk's header are aligned");
 
-void *foreloop_arena_allocate(foreloop_arena *arena, size_t count, size_t element_size) {
+void *foreloop_arena_allocate_any(foreloop_arena *arena, size_t count, size_t element_size) {
     struct foreloop_arena_chunk *chunk = arena->chunks;
     size_t size = array_size(count, element_size);
     void *item;
 
-    if (size == 0 || size > SIZE_MAX - ARENA_ALIGNMENT)
+    if (size == 0 || size > SIZE_MAX / 2)
         return NULL;
-    size = (size + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
-    if (!chunk || size > chunk->size - chunk->used) {
+    size = (size + FORELOOP_ARENA_ALIGNMENT - 1) / FORELOOP_ARENA_ALIGNMENT * FORELOOP_ARENA_ALIGNMENT;
+    if (size > arena->left) {
         /* Doubling keeps the number of chunks small, the bound keeps the last one from wasting much. */
         size_t space = !chunk                                   ? ARENA_FIRST_CHUNK
                        : chunk->size >= ARENA_LARGEST_CHUNK / 2 ? ARENA_LARGEST_CHUNK
                                                                 : chunk->size * 2;
         if (space < size)
             space = size;
-        if (space > SIZE_MAX - sizeof *chunk)
-            return NULL;
         chunk = foreloop_allocate(arena->allocator, sizeof *chunk + space, 1);
         if (!chunk)
             return NULL;
         chunk->next = arena->chunks;
         chunk->size = space;
-        chunk->used = 0;
         arena->chunks = chunk;
+        arena->next = (unsigned char *)(chunk + 1);
+        arena->left = space;
     }
-    item = (unsigned char *)(chunk + 1) + chunk->used;
-    chunk->used += size;
+    item = arena->next;
+    arena->next += size;
+    arena->left -= size;
     return item;
 }
 
@@ -155,7 +157,8 @@ void foreloop_arena_reset(foreloop_arena *arena) {
     arena->chunks = largest;
     if (largest) {
         largest->next = NULL;
-        largest->used = 0;
+        arena->next = (unsigned char *)(largest + 1);
+        arena->left = largest->size;
     }
 }
 
@@ -165,6 +168,8 @@ void foreloop_arena_close(foreloop_arena *arena) {
         foreloop_release(arena->allocator, arena->chunks);
         arena->chunks = next;
     }
+    arena->next = NULL;
+    arena->left = 0;
 }
 
 /* ---- Buffer ------------------------------------------------------------------------------------------------------ */

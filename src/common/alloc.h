@@ -23,6 +23,13 @@ void foreloop_release(const foreloop_allocator *allocator, void *pointer);
 foreloop_status foreloop_reserve(const foreloop_allocator *allocator, void *array, size_t *capacity, size_t used,
                                  size_t needed, size_t element_size, foreloop_error *error);
 
+/* The same for one more element, and no call where there is room: for arrays that grow element by element. */
+static inline foreloop_status foreloop_reserve_one(const foreloop_allocator *allocator, void *array, size_t *capacity,
+                                                   size_t used, size_t element_size, foreloop_error *error) {
+    return used < *capacity ? FORELOOP_OK
+                            : foreloop_reserve(allocator, array, capacity, used, used + 1, element_size, error);
+}
+
 /* The status for an allocation that returned NULL. */
 foreloop_status foreloop_fail_memory(foreloop_error *error, size_t count, size_t element_size, const char *what);
 
@@ -33,9 +40,24 @@ char *foreloop_copy_text(const foreloop_allocator *allocator, const char *text, 
 typedef struct foreloop_arena {
     const foreloop_allocator *allocator;
     struct foreloop_arena_chunk *chunks;
+    unsigned char *next; /* the free bytes of the newest chunk */
+    size_t left;
 } foreloop_arena;
+enum { FORELOOP_ARENA_ALIGNMENT = 16 };
+/* For foreloop_arena_allocate: any size, with a new chunk where it is needed. */
+void *foreloop_arena_allocate_any(foreloop_arena *arena, size_t count, size_t element_size);
 /* Aligned to 16. NULL on failure. */
-void *foreloop_arena_allocate(foreloop_arena *arena, size_t count, size_t element_size);
+static inline void *foreloop_arena_allocate(foreloop_arena *arena, size_t count, size_t element_size) {
+    const size_t mask = FORELOOP_ARENA_ALIGNMENT - 1;
+    size_t size = (count * element_size + mask) & ~mask;
+    /* Small factors, whose product cannot overflow; and room for it. */
+    if (((count | element_size) >> 16) != 0 || size == 0 || size > arena->left)
+        return foreloop_arena_allocate_any(arena, count, element_size);
+    void *item = arena->next;
+    arena->next += size;
+    arena->left -= size;
+    return item;
+}
 char *foreloop_arena_text(foreloop_arena *arena, const char *text, size_t length);
 /* Forgets all items but keeps the largest chunk for reuse. */
 void foreloop_arena_reset(foreloop_arena *arena);

@@ -91,17 +91,17 @@ static foreloop_status fail_type(foreloop_json *json, const char *wanted) {
 
 /* ---- Lexical level ----------------------------------------------------------------------------------------------- */
 
-static void skip_space(foreloop_json *json) {
-    while (json->offset < json->size) {
-        char c = json->data[json->offset];
-        if (c != ' ' && c != '\n' && c != '\r' && c != '\t')
-            break;
-        json->offset++;
-    }
+static inline void skip_space(foreloop_json *json) {
+    size_t offset = json->offset;
+    while (offset < json->size && json->data[offset] <= ' ' &&
+           (json->data[offset] == ' ' || json->data[offset] == '\n' || json->data[offset] == '\r' ||
+            json->data[offset] == '\t'))
+        offset++;
+    json->offset = offset;
 }
 
 /* Moves over white space and gives the next byte, -1 at the end of the text. */
-static int next_byte(foreloop_json *json) {
+static inline int next_byte(foreloop_json *json) {
     skip_space(json);
     return json->offset < json->size ? (unsigned char)json->data[json->offset] : -1;
 }
@@ -203,21 +203,26 @@ static foreloop_status read_escape(foreloop_json *json, char bytes[4], size_t *l
 
 /* Moves over the bytes of a string that stand for themselves: up to the quote, a backslash or the end of the text. */
 static foreloop_status scan_plain(foreloop_json *json) {
-    while (json->offset < json->size) {
-        unsigned char c = (unsigned char)json->data[json->offset];
+    for (;;) {
+        const char *data = json->data;
+        const size_t size = json->size;
+        size_t offset = json->offset;
         uint32_t code_point;
-        size_t length = 1;
+        size_t length;
 
-        if (c == '"' || c == '\\')
-            break;
-        if (c < 0x20)
+        /* `char` may be signed or not: the cast makes ASCII from the blank on one range. */
+        while (offset < size && (unsigned char)(data[offset] - ' ') < 0x80 - ' ' && data[offset] != '"' &&
+               data[offset] != '\\')
+            offset++;
+        json->offset = offset;
+        if (offset == size || data[offset] == '"' || data[offset] == '\\')
+            return FORELOOP_OK;
+        if ((unsigned char)data[offset] < 0x20)
             return foreloop_json_fail(json, "unescaped control character in a string");
-        if (c >= 0x80 &&
-            !foreloop_utf8_decode(json->data + json->offset, json->size - json->offset, &code_point, &length))
+        if (!foreloop_utf8_decode(data + offset, size - offset, &code_point, &length))
             return foreloop_json_fail(json, "invalid UTF-8 in a string");
         json->offset += length;
     }
-    return FORELOOP_OK;
 }
 
 /* Reads a string. Its text stays in place if it has no escapes, else it is built in `scratch`; without scratch the

@@ -312,6 +312,47 @@ static bool parse_double_exact(const decimal *number, double *value) {
     return true;
 }
 
+#if defined(__SIZEOF_INT128__)
+/* The double nearest to digits / 10^power for digits > 0, exactly rounded: digits / 5^power is divided to 63 bits or
+ * more, the lowest of which is set when something is left, and the powers of two are exact. */
+static double divide_by_power10(uint64_t digits, int power) {
+    __extension__ typedef unsigned __int128 wide;
+    uint64_t divisor = 1, quotient;
+    int shift = -power - 63;
+    wide dividend;
+
+    for (int i = 0; i < power; i++)
+        divisor *= 5;
+    /* Both with their highest bit set, so that the quotient has 63 or 64 bits. */
+    for (; !(digits >> 63); shift--)
+        digits <<= 1;
+    for (; !(divisor >> 63); shift++)
+        divisor <<= 1;
+    dividend = (wide)digits << 63;
+    quotient = (uint64_t)(dividend / divisor);
+    return ldexp((double)(quotient | (dividend % divisor != 0)), shift);
+}
+
+/* Numbers of up to 27 decimal places, whose 5^places fits a word. Digits behind the leading ones do not matter when the
+ * bounds that they leave open round alike; false when those differ. */
+static bool parse_double_places(const decimal *number, double *value) {
+    enum { MOST_PLACES = 27 };
+    int64_t exponent;
+    uint64_t digits = leading_digits(number, &exponent);
+
+    if (exponent > 0 || exponent < -MOST_PLACES)
+        return false;
+    *value = divide_by_power10(digits, (int)-exponent);
+    return (number->count <= WORD_DIGITS && !number->cut) || *value >= divide_by_power10(digits + 1, (int)-exponent);
+}
+#else
+static bool parse_double_places(const decimal *number, double *value) {
+    (void)number;
+    (void)value;
+    return false;
+}
+#endif
+
 /* A double a few units of its last place off gives the nearest float unless it lies about that close to the halfway
  * point between two floats. False when it does, and where floats have other halfway points. */
 static bool parse_float_approximately(const decimal *number, float *value) {
@@ -365,9 +406,18 @@ bool foreloop_parse_float(const char *text, size_t length, float *value) {
 }
 
 bool foreloop_parse_double(const char *text, size_t length, double *value) {
+    enum { SHORT = 15 };
     decimal number;
     double magnitude;
+    uint64_t whole = 0;
+    size_t digits = 0;
 
+    for (; digits < length && digits < SHORT && text[digits] >= '0' && text[digits] <= '9'; digits++)
+        whole = whole * 10 + (uint64_t)(text[digits] - '0');
+    if (digits > 0 && digits == length) {
+        *value = (double)whole;
+        return true;
+    }
     switch (read_decimal(text, length, &number)) {
     case DECIMAL_INVALID:
         return false;
@@ -378,7 +428,9 @@ bool foreloop_parse_double(const char *text, size_t length, double *value) {
         magnitude = (double)INFINITY;
         break;
     default:
-        if (!parse_double_exact(&number, &magnitude)) {
+        if (number.count == 0) {
+            magnitude = 0.0;
+        } else if (!parse_double_exact(&number, &magnitude) && !parse_double_places(&number, &magnitude)) {
             uint64_t bits = round_to_bits(&number, &FORMAT_DOUBLE);
             memcpy(&magnitude, &bits, sizeof bits);
         }

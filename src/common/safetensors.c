@@ -306,7 +306,7 @@ foreloop_status foreloop_safetensors_open(foreloop_safetensors *file, const void
 }
 
 void foreloop_safetensors_close(foreloop_safetensors *file) {
-    foreloop_arena names = {&file->allocator, file->names};
+    foreloop_arena names = {.allocator = &file->allocator, .chunks = file->names};
 
     foreloop_arena_close(&names);
     foreloop_release(&file->allocator, file->by_name);

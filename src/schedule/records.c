@@ -1,4 +1,5 @@
-/* The public reader of tuning records: lines -> traces -> canonical actions. */
+/* The public reader of tuning records: lines -> traces -> canonical actions. Each line's first byte tells its format.
+ */
 #include "common/error.h"
 #include "common/file.h"
 #include "schedule/lines.h"
@@ -14,8 +15,9 @@ struct foreloop_records {
     foreloop_file file; /* zero when the data are the caller's */
     foreloop_lines *lines;
     foreloop_walk *walk;
-    foreloop_arena arena;       /* of the current record */
-    foreloop_value_stack stack; /* of the parser */
+    foreloop_arena arena; /* of the current record */
+    foreloop_trace_reader reader;
+    foreloop_names workloads; /* keys of Ansor's records, in copies of their own */
 };
 
 void foreloop_records_options_init(foreloop_records_options *options, size_t size) {
@@ -32,7 +34,10 @@ void foreloop_records_close(foreloop_records *records) {
     foreloop_lines_close(records->lines);
     foreloop_walk_close(records->walk);
     foreloop_arena_close(&records->arena);
-    foreloop_release(&allocator, records->stack.values);
+    foreloop_trace_reader_close(&records->reader, &allocator);
+    for (size_t i = 0; i < records->workloads.count; i++)
+        foreloop_release(&allocator, (char *)(uintptr_t)records->workloads.names[i].text);
+    foreloop_names_close(&records->workloads, &allocator);
     foreloop_file_close(&records->file);
     foreloop_release(&allocator, records);
 }
@@ -96,24 +101,46 @@ foreloop_status foreloop_records_open_memory(foreloop_records **records, const v
     return FORELOOP_OK;
 }
 
-static bool is_blank_line(const char *line, size_t length) {
+/* The first byte that is not blank; '#' for a line without one, which says as little as a comment. */
+static char first_byte(const char *line, size_t length) {
     for (size_t i = 0; i < length; i++)
         if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
-            return false;
-    return true;
+            return line[i];
+    return '#';
+}
+
+/* Workloads that the file has no numbers for are numbered as they come. */
+static foreloop_status number_workload(foreloop_records *r, foreloop_text key, int64_t *workload,
+                                       foreloop_error *error) {
+    size_t number;
+    if (!foreloop_names_find(&r->workloads, key.text, key.length, &number)) {
+        char *copy = foreloop_copy_text(&r->allocator, key.text, key.length);
+        if (!copy)
+            return foreloop_fail_memory(error, key.length, 1, "the workloads of a tuning log");
+        foreloop_status status = foreloop_names_add(&r->workloads, &r->allocator, copy, key.length, &number, error);
+        if (status != FORELOOP_OK) {
+            foreloop_release(&r->allocator, copy);
+            return status;
+        }
+    }
+    *workload = (int64_t)number;
+    return FORELOOP_OK;
 }
 
 /* All run times, or none when one of them tells of a failure. */
 static foreloop_status take_seconds(foreloop_records *r, const foreloop_trace_record *trace, foreloop_record *record,
                                     foreloop_error *error) {
-    size_t count = trace->seconds_count;
+    size_t count = trace->seconds.type == FORELOOP_VALUE_ARRAY ? trace->seconds.count : 0;
     double *seconds = foreloop_arena_allocate(&r->arena, count, sizeof *seconds);
     if (!seconds)
         return foreloop_fail_memory(error, count, sizeof *seconds, "the run times of a tuning record");
     record->seconds = seconds;
     record->seconds_count = 0;
+    record->measurement_failed = trace->measurement_failed;
+    if (record->measurement_failed)
+        return FORELOOP_OK;
     for (size_t i = 0; i < count; i++) {
-        const foreloop_value *value = &trace->seconds[i];
+        const foreloop_value *value = &trace->seconds.items[i];
         if (value->type != FORELOOP_VALUE_NUMBER || !(value->number > 0 && value->number < FAILED_SECONDS)) {
             record->measurement_failed = 1;
             return FORELOOP_OK;
@@ -129,16 +156,21 @@ static foreloop_status read_record(foreloop_records *r, const char *line, size_t
     foreloop_trace_record trace;
     foreloop_walk_result walked;
     foreloop_arena_reset(&r->arena);
-    FORELOOP_TRY(foreloop_trace_parse(&trace, line, length, &r->arena, &r->stack, error));
-    FORELOOP_TRY(take_seconds(r, &trace, record, error));
-    FORELOOP_TRY(foreloop_walk_trace(r->walk, trace.instructions, trace.instruction_count, r->full_trace != 0,
-                                     &r->arena, &walked, error));
+    bool is_ansor = first_byte(line, length) == '{';
+    FORELOOP_TRY((is_ansor ? foreloop_ansor_read : foreloop_metaschedule_read)(&r->reader, line, length, &r->arena,
+                                                                               &trace, error));
+    record->format = is_ansor ? FORELOOP_RECORDS_ANSOR : FORELOOP_RECORDS_METASCHEDULE;
     record->workload = trace.workload;
+    if (is_ansor)
+        FORELOOP_TRY(number_workload(r, trace.key, &record->workload, error));
+    FORELOOP_TRY(take_seconds(r, &trace, record, error));
+    FORELOOP_TRY(foreloop_walk_trace(r->walk, &trace.trace, r->full_trace != 0, &r->arena, &walked, error));
+    record->workload_key = trace.key.text;
     record->target = trace.target;
     record->actions = walked.actions;
     record->action_count = walked.action_count;
     record->instructions = walked.instructions;
-    record->unknown_instructions = walked.unknown_instructions;
+    record->unknown_instructions = trace.trace.unknown;
     return FORELOOP_OK;
 }
 
@@ -152,7 +184,7 @@ foreloop_status foreloop_records_next(foreloop_records *records, foreloop_record
     foreloop_record result = {.size = record->size};
     do
         FORELOOP_TRY(foreloop_lines_next(records->lines, &line, &length, &result.line, error));
-    while (is_blank_line(line, length));
+    while (first_byte(line, length) == '#');
     foreloop_error detail = {.code = FORELOOP_OK};
     foreloop_status status = read_record(records, line, length, &result, &detail);
     if (status != FORELOOP_OK && status != FORELOOP_ERROR_MEMORY)

@@ -1,74 +1,72 @@
-/* A MetaSchedule trace as it lies in a tuning record, and its walk into canonical actions. */
+/* A trace of schedule instructions, read from a line of a tuning log, and its walk into canonical actions. */
 #ifndef FORELOOP_SCHEDULE_TRACE_H
 #define FORELOOP_SCHEDULE_TRACE_H
 
-#include "common/alloc.h"
-#include "common/json.h"
-#include <foreloop/foreloop.h>
-#include <stdbool.h>
+#include "schedule/names.h"
+#include "schedule/value.h"
 
-typedef enum foreloop_value_type {
-    FORELOOP_VALUE_NULL,
-    FORELOOP_VALUE_NUMBER, /* truth values are the numbers 0 and 1 */
-    FORELOOP_VALUE_TEXT,
-    FORELOOP_VALUE_ARRAY,
-    FORELOOP_VALUE_OTHER /* an object; nothing reads those */
-} foreloop_value_type;
-
-/* A JSON value in the arena of its record. */
-typedef struct foreloop_value {
-    foreloop_value_type type;
-    double number;
-    const char *text; /* terminated */
-    const struct foreloop_value *items;
-    size_t count; /* of items, or bytes of text */
-} foreloop_value;
+typedef struct foreloop_kind_info foreloop_kind_info;
 
 typedef struct foreloop_instruction {
-    foreloop_value kind;            /* text */
+    const foreloop_kind_info *kind; /* NULL: not known */
     foreloop_value inputs;          /* array */
     foreloop_value attrs;           /* array */
-    foreloop_value outputs;         /* array of texts */
+    foreloop_value outputs;         /* array of variables */
     const foreloop_value *decision; /* of a Sample instruction; NULL when the record has none */
+    uint32_t place;                 /* number of the record's instructions up to and with this one */
 } foreloop_instruction;
 
-/* One line of a tuning-record file. */
-typedef struct foreloop_trace_record {
-    int64_t workload;
+typedef struct foreloop_trace {
     const foreloop_instruction *instructions;
-    size_t instruction_count;
-    const foreloop_value *seconds; /* as in the file, unchecked */
-    size_t seconds_count;
-    const char *target; /* JSON text, terminated, or "" */
+    size_t count;
+    size_t length; /* the record's instructions, all of them */
+    size_t variable_count;
+    size_t unknown;      /* instructions of the record whose kind is not known */
+    bool classes_stated; /* with the axes: nothing else tells any */
+} foreloop_trace;
+
+/* One line of a tuning log. */
+typedef struct foreloop_trace_record {
+    foreloop_trace trace;
+    int64_t workload;        /* number in the database; -1 when the record has a key instead */
+    foreloop_text key;       /* of the workload; terminated, "" without one */
+    const char *target;      /* terminated, "" without one */
+    foreloop_value seconds;  /* array, as in the file, unchecked; null: not measured */
+    bool measurement_failed; /* whatever `seconds` says */
 } foreloop_trace_record;
 
-/* Growable scratch of the parser, reused from line to line. Zero-initialise. */
-typedef struct foreloop_value_stack {
-    foreloop_value *values;
-    size_t count;
-    size_t capacity;
-} foreloop_value_stack;
+/* What reading needs, kept from line to line. Zero-initialise. */
+typedef struct foreloop_trace_reader {
+    foreloop_value_parser parser;
+    foreloop_names variables;
+} foreloop_trace_reader;
+void foreloop_trace_reader_close(foreloop_trace_reader *reader, const foreloop_allocator *allocator);
 
-/* Parses one line into `arena`. Positions in errors are bytes of the line. */
-foreloop_status foreloop_trace_parse(foreloop_trace_record *record, const char *line, size_t length,
-                                     foreloop_arena *arena, foreloop_value_stack *stack, foreloop_error *error);
+/* Reads a line of a MetaSchedule database or of an Ansor log. The record lives in `arena` and in the line. Positions in
+ * errors are bytes of the line. */
+foreloop_status foreloop_metaschedule_read(foreloop_trace_reader *reader, const char *line, size_t length,
+                                           foreloop_arena *arena, foreloop_trace_record *record, foreloop_error *error);
+
+foreloop_status foreloop_ansor_read(foreloop_trace_reader *reader, const char *line, size_t length,
+                                    foreloop_arena *arena, foreloop_trace_record *record, foreloop_error *error);
 
 /* Turns traces into actions; keeps its tables from trace to trace. */
 typedef struct foreloop_walk foreloop_walk;
 foreloop_walk *foreloop_walk_create(const foreloop_allocator *allocator);
 void foreloop_walk_close(foreloop_walk *walk);
 
+/* The kind of a MetaSchedule instruction, NULL when it is not known. */
+const foreloop_kind_info *foreloop_walk_find_kind(const char *name, size_t length);
+
 typedef struct foreloop_walk_result {
     const foreloop_action *actions;
     const uint32_t *instructions;
     size_t action_count;
-    size_t unknown_instructions;
 } foreloop_walk_result;
 
 /* Walks a trace. The result lives in `arena` and in `walk` until its next use. Fails only for want of memory. Cost:
  * linear in the trace, with a bounded number of loops looked at for each instruction. */
-foreloop_status foreloop_walk_trace(foreloop_walk *walk, const foreloop_instruction *instructions, size_t count,
-                                    bool full_trace, foreloop_arena *arena, foreloop_walk_result *result,
-                                    foreloop_error *error);
+foreloop_status foreloop_walk_trace(foreloop_walk *walk, const foreloop_trace *trace, bool full_trace,
+                                    foreloop_arena *arena, foreloop_walk_result *result, foreloop_error *error);
 
 #endif

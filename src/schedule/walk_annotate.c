@@ -39,7 +39,7 @@ static const char *annotation_kind(const foreloop_value *key) {
         {"meta_schedule.tiling_structure", "annotate_tiling"},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (foreloop_walk_is(key, known[i].key))
+        if (foreloop_value_is(key, known[i].key))
             return known[i].action;
     return NULL;
 }
@@ -47,7 +47,7 @@ static const char *annotation_kind(const foreloop_value *key) {
 /* `key`, and the block or loop that it is on. */
 static void add_annotated(foreloop_walk *walk, foreloop_binding target, const foreloop_value *key) {
     if (key->type == FORELOOP_VALUE_TEXT)
-        foreloop_walk_add_text(walk, "key", key->text);
+        foreloop_walk_add_copy(walk, "key", key);
     if (target.type == FORELOOP_VARIABLE_BLOCK)
         foreloop_walk_add_block(walk, target.index);
     else if (target.type == FORELOOP_VARIABLE_LOOP)
@@ -56,9 +56,9 @@ static void add_annotated(foreloop_walk *walk, foreloop_binding target, const fo
 
 foreloop_status foreloop_on_annotate(foreloop_walk *walk, const foreloop_instruction *instruction,
                                      const foreloop_kind_info *info) {
-    const foreloop_value *key = foreloop_walk_item(&instruction->attrs, 0),
-                         *value = foreloop_walk_item(&instruction->inputs, 1);
-    foreloop_binding target = foreloop_walk_variable(walk, foreloop_walk_item(&instruction->inputs, 0));
+    const foreloop_value *key = foreloop_value_item(&instruction->attrs, 0),
+                         *value = foreloop_value_item(&instruction->inputs, 1);
+    foreloop_binding target = foreloop_walk_variable(walk, foreloop_value_item(&instruction->inputs, 0));
     const char *kind = annotation_kind(key), *text = NULL;
     double number;
     FORELOOP_TRY(foreloop_walk_quoted(walk, value, &text));
@@ -73,7 +73,7 @@ foreloop_status foreloop_on_annotate(foreloop_walk *walk, const foreloop_instruc
     if (!kind)
         add_annotated(walk, target, key);
     else if (strcmp(kind, "annotate_unroll") == 0)
-        foreloop_walk_add_number(walk, "explicit", foreloop_walk_is(key, "meta_schedule.unroll_explicit"));
+        foreloop_walk_add_number(walk, "explicit", foreloop_value_is(key, "meta_schedule.unroll_explicit"));
     if (foreloop_walk_input_number(walk, value, &number))
         foreloop_walk_add_number(walk, "value", number);
     else if (!kind)
@@ -83,7 +83,7 @@ foreloop_status foreloop_on_annotate(foreloop_walk *walk, const foreloop_instruc
 
 foreloop_status foreloop_on_unannotate(foreloop_walk *walk, const foreloop_instruction *instruction,
                                        const foreloop_kind_info *info) {
-    add_annotated(walk, foreloop_walk_variable(walk, foreloop_walk_item(&instruction->inputs, 0)),
-                  foreloop_walk_item(&instruction->attrs, 0));
+    add_annotated(walk, foreloop_walk_variable(walk, foreloop_value_item(&instruction->inputs, 0)),
+                  foreloop_value_item(&instruction->attrs, 0));
     return foreloop_walk_emit(walk, info->action);
 }

@@ -2,23 +2,28 @@
 #include "schedule/walk_emit.h"
 #include "common/error.h"
 #include <math.h>
-#include <string.h>
 
 /* ---- Arguments --------------------------------------------------------------------------------------------------- */
 
-static void add(foreloop_walk *walk, foreloop_argument argument) {
-    if (walk->argument_count < FORELOOP_WALK_MAX_ARGUMENTS)
+static void add(foreloop_walk *walk, foreloop_argument argument, const foreloop_value *copied) {
+    if (walk->emitting && walk->argument_count < FORELOOP_WALK_MAX_ARGUMENTS) {
+        walk->copied[walk->argument_count] = copied;
         walk->arguments[walk->argument_count++] = argument;
+    }
 }
 
 void foreloop_walk_add_number(foreloop_walk *walk, const char *name, double number) {
     if (isfinite(number))
-        add(walk, (foreloop_argument){.name = name, .number = number});
+        add(walk, (foreloop_argument){.name = name, .number = number}, NULL);
 }
 
 void foreloop_walk_add_text(foreloop_walk *walk, const char *name, const char *text) {
     if (text)
-        add(walk, (foreloop_argument){.name = name, .text = text});
+        add(walk, (foreloop_argument){.name = name, .text = text}, NULL);
+}
+
+void foreloop_walk_add_copy(foreloop_walk *walk, const char *name, const foreloop_value *text) {
+    add(walk, (foreloop_argument){.name = name}, text);
 }
 
 void foreloop_walk_add_extent(foreloop_walk *walk, const char *name, double extent) {
@@ -60,7 +65,7 @@ static const char *role_of(const foreloop_walk *walk, size_t index) {
 }
 
 void foreloop_walk_add_block(foreloop_walk *walk, size_t index) {
-    if (index == FORELOOP_WALK_NONE)
+    if (index == FORELOOP_WALK_NONE || !walk->emitting)
         return;
     foreloop_walk_add_text(walk, "role", role_of(walk, index));
     size_t order = walk->blocks[walk->blocks[index].base].order;
@@ -87,6 +92,8 @@ static double product(const foreloop_walk *walk, const foreloop_block *block, si
 }
 
 void foreloop_walk_add_location(foreloop_walk *walk, size_t block_index, size_t depth) {
+    if (!walk->emitting)
+        return;
     const foreloop_block *block = &walk->blocks[block_index];
     const foreloop_loop *loop = &walk->loops[block->nest[depth]];
     foreloop_walk_add_number(walk, "location", (double)depth);
@@ -97,8 +104,9 @@ void foreloop_walk_add_location(foreloop_walk *walk, size_t block_index, size_t 
         foreloop_walk_add_number(walk, "axis", loop->axis);
     foreloop_walk_add_class(walk, loop->kind);
     foreloop_walk_add_extent(walk, "outer", product(walk, block, 0, depth + 1, FORELOOP_LOOP_UNKNOWN));
-    foreloop_walk_add_extent(walk, "spatial_inner",
-                             product(walk, block, depth + 1, block->nest_count, FORELOOP_LOOP_SPATIAL));
+    if (!block->open)
+        foreloop_walk_add_extent(walk, "spatial_inner",
+                                 product(walk, block, depth + 1, block->nest_count, FORELOOP_LOOP_SPATIAL));
 }
 
 /* The start of the run of loops of one class that ends before `end`; loops of extent 1 belong to any run. */
@@ -136,7 +144,7 @@ void foreloop_walk_add_nest(foreloop_walk *walk, size_t block_index) {
     static const char *const names[] = {"tile_0", "tile_1", "tile_2", "tile_3", "tile_4", "tile_5", "tile_6", "tile_7"};
     enum { LEVELS = sizeof names / sizeof names[0] };
     const foreloop_block *block = &walk->blocks[block_index];
-    if (block->nest_count == 0)
+    if (block->nest_count == 0 || !walk->emitting)
         return;
     const foreloop_loop *last = &walk->loops[block->nest[block->nest_count - 1]];
     foreloop_walk_add_extent(walk, "innermost", last->extent);
@@ -166,17 +174,24 @@ foreloop_status foreloop_walk_emit(foreloop_walk *walk, const char *kind) {
     walk->argument_count = 0;
     if (!walk->emitting)
         return FORELOOP_OK;
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->actions, &walk->action_capacity, walk->action_count,
-                                  walk->action_count + 1, sizeof *walk->actions, walk->error));
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->instructions, &walk->instruction_capacity, walk->action_count,
-                                  walk->action_count + 1, sizeof *walk->instructions, walk->error));
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->actions, &walk->action_capacity, walk->action_count,
+                                      sizeof *walk->actions, walk->error));
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->instructions, &walk->instruction_capacity,
+                                      walk->action_count, sizeof *walk->instructions, walk->error));
     foreloop_argument *arguments = foreloop_arena_allocate(walk->arena, count, sizeof *arguments);
     if (!arguments)
         return foreloop_fail_memory(walk->error, count, sizeof *arguments, "the arguments of an action");
-    if (count > 0)
-        memcpy(arguments, walk->arguments, count * sizeof *arguments);
+    for (size_t i = 0; i < count; i++) {
+        const foreloop_value *copied = walk->copied[i];
+        arguments[i] = walk->arguments[i];
+        if (copied) {
+            arguments[i].text = foreloop_arena_text(walk->arena, copied->text, copied->count);
+            if (!arguments[i].text)
+                return foreloop_fail_memory(walk->error, copied->count, 1, "a text of a trace");
+        }
+    }
     walk->actions[walk->action_count] = (foreloop_action){kind, arguments, count};
-    walk->instructions[walk->action_count] = (uint32_t)walk->done;
+    walk->instructions[walk->action_count] = walk->place;
     walk->action_count++;
     return FORELOOP_OK;
 }

@@ -7,6 +7,8 @@
 /* Names must outlive the records: string constants. Numbers that are not finite are left out. */
 void foreloop_walk_add_number(foreloop_walk *walk, const char *name, double number);
 void foreloop_walk_add_text(foreloop_walk *walk, const char *name, const char *text);
+/* A text that need not be terminated; it is copied when the action is emitted. */
+void foreloop_walk_add_copy(foreloop_walk *walk, const char *name, const foreloop_value *text);
 void foreloop_walk_add_extent(foreloop_walk *walk, const char *name, double extent); /* 0 is unknown */
 void foreloop_walk_add_class(foreloop_walk *walk, foreloop_loop_class kind);
 

@@ -5,18 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { VARIABLES = 'v' };
-
-const foreloop_value *foreloop_walk_item(const foreloop_value *array, size_t index) {
-    static const foreloop_value nothing = {.type = FORELOOP_VALUE_NULL};
-    return array->type == FORELOOP_VALUE_ARRAY && index < array->count ? &array->items[index] : &nothing;
-}
-
-bool foreloop_walk_is(const foreloop_value *value, const char *expected) {
-    return value->type == FORELOOP_VALUE_TEXT && value->count == strlen(expected) &&
-           memcmp(value->text, expected, value->count) == 0;
-}
-
 foreloop_status foreloop_walk_quoted(foreloop_walk *walk, const foreloop_value *value, const char **text) {
     *text = NULL;
     if (value->type != FORELOOP_VALUE_TEXT || value->count < 2 || value->text[0] != '"' ||
@@ -29,9 +17,9 @@ foreloop_status foreloop_walk_quoted(foreloop_walk *walk, const foreloop_value *
 }
 
 foreloop_binding foreloop_walk_variable(const foreloop_walk *walk, const foreloop_value *value) {
-    if (value->type != FORELOOP_VALUE_TEXT)
+    if (value->type != FORELOOP_VALUE_VARIABLE)
         return (foreloop_binding){.type = FORELOOP_VARIABLE_NONE};
-    return foreloop_walk_look_up(walk, VARIABLES, value->text, value->count);
+    return walk->variables[value->variable];
 }
 
 static size_t input_of_type(const foreloop_walk *walk, const foreloop_value *value, foreloop_variable_type type) {
@@ -40,11 +28,11 @@ static size_t input_of_type(const foreloop_walk *walk, const foreloop_value *val
 }
 
 size_t foreloop_walk_input_block(const foreloop_walk *walk, const foreloop_instruction *instruction, size_t index) {
-    return input_of_type(walk, foreloop_walk_item(&instruction->inputs, index), FORELOOP_VARIABLE_BLOCK);
+    return input_of_type(walk, foreloop_value_item(&instruction->inputs, index), FORELOOP_VARIABLE_BLOCK);
 }
 
 size_t foreloop_walk_input_loop(const foreloop_walk *walk, const foreloop_instruction *instruction, size_t index) {
-    return input_of_type(walk, foreloop_walk_item(&instruction->inputs, index), FORELOOP_VARIABLE_LOOP);
+    return input_of_type(walk, foreloop_value_item(&instruction->inputs, index), FORELOOP_VARIABLE_LOOP);
 }
 
 /* A finite number, written out or sampled. */
@@ -60,16 +48,11 @@ bool foreloop_walk_input_number(const foreloop_walk *walk, const foreloop_value 
     return isfinite(*number);
 }
 
-foreloop_status foreloop_walk_bind_output(foreloop_walk *walk, const foreloop_instruction *instruction, size_t index,
-                                          foreloop_binding binding) {
-    const foreloop_value *name = foreloop_walk_item(&instruction->outputs, index);
-    if (name->type != FORELOOP_VALUE_TEXT)
-        return FORELOOP_OK;
-    foreloop_binding *place = foreloop_walk_bind(walk, VARIABLES, name->text, name->count);
-    if (!place)
-        return foreloop_fail_memory(walk->error, 1, sizeof *place, "the variables of a trace");
-    *place = binding;
-    return FORELOOP_OK;
+void foreloop_walk_bind_output(foreloop_walk *walk, const foreloop_instruction *instruction, size_t index,
+                               foreloop_binding binding) {
+    const foreloop_value *name = foreloop_value_item(&instruction->outputs, index);
+    if (name->type == FORELOOP_VALUE_VARIABLE)
+        walk->variables[name->variable] = binding;
 }
 
 foreloop_status foreloop_walk_bind_loops(foreloop_walk *walk, const foreloop_instruction *instruction, size_t block,
@@ -78,8 +61,8 @@ foreloop_status foreloop_walk_bind_loops(foreloop_walk *walk, const foreloop_ins
     for (size_t i = first_output; i < instruction->outputs.count; i++) {
         size_t loop;
         FORELOOP_TRY(foreloop_walk_new_loop(walk, block, walk->outputs + i, &loop));
-        FORELOOP_TRY(foreloop_walk_bind_output(walk, instruction, i,
-                                               (foreloop_binding){.type = FORELOOP_VARIABLE_LOOP, .index = loop}));
+        foreloop_walk_bind_output(walk, instruction, i,
+                                  (foreloop_binding){.type = FORELOOP_VARIABLE_LOOP, .index = loop});
     }
     return FORELOOP_OK;
 }
@@ -89,8 +72,8 @@ foreloop_status foreloop_walk_bind_blocks(foreloop_walk *walk, const foreloop_in
     for (size_t i = 0; i < instruction->outputs.count; i++) {
         size_t block;
         FORELOOP_TRY(foreloop_walk_new_block(walk, origin, base, walk->outputs + i, &block));
-        FORELOOP_TRY(foreloop_walk_bind_output(walk, instruction, i,
-                                               (foreloop_binding){.type = FORELOOP_VARIABLE_BLOCK, .index = block}));
+        foreloop_walk_bind_output(walk, instruction, i,
+                                  (foreloop_binding){.type = FORELOOP_VARIABLE_BLOCK, .index = block});
     }
     return FORELOOP_OK;
 }
@@ -98,20 +81,20 @@ foreloop_status foreloop_walk_bind_blocks(foreloop_walk *walk, const foreloop_in
 void foreloop_walk_add_attributes(foreloop_walk *walk, const foreloop_instruction *instruction,
                                   const foreloop_kind_info *info) {
     for (size_t i = 0; i < FORELOOP_WALK_MAX_ATTRIBUTES; i++) {
-        const foreloop_value *value = foreloop_walk_item(&instruction->attrs, i);
+        const foreloop_value *value = foreloop_value_item(&instruction->attrs, i);
         const char *name = info->attributes[i];
         if (name && name[0] == '#' && value->type == FORELOOP_VALUE_NUMBER)
             foreloop_walk_add_number(walk, name + 1, value->number);
         else if (name && name[0] == '$' && value->type == FORELOOP_VALUE_TEXT)
-            foreloop_walk_add_text(walk, name + 1, value->text);
+            foreloop_walk_add_copy(walk, name + 1, value);
     }
 }
 
 /* The first numbers of an array, under names[FORELOOP_WALK_LISTED]. */
 void foreloop_walk_add_listed(foreloop_walk *walk, const foreloop_value *array, const char *const *names) {
     for (size_t i = 0; i < FORELOOP_WALK_LISTED; i++)
-        if (foreloop_walk_item(array, i)->type == FORELOOP_VALUE_NUMBER)
-            foreloop_walk_add_number(walk, names[i], foreloop_walk_item(array, i)->number);
+        if (foreloop_value_item(array, i)->type == FORELOOP_VALUE_NUMBER)
+            foreloop_walk_add_number(walk, names[i], foreloop_value_item(array, i)->number);
 }
 
 void foreloop_walk_add_loop(foreloop_walk *walk, size_t loop) {

@@ -6,14 +6,13 @@
 
 enum { FORELOOP_WALK_MAX_ATTRIBUTES = 4, FORELOOP_WALK_LISTED = 6 };
 
-typedef struct foreloop_kind_info foreloop_kind_info;
-
 /* Updates the state and emits the action, if any. Fails only for want of memory. */
 typedef foreloop_status foreloop_walk_handler(foreloop_walk *walk, const foreloop_instruction *instruction,
                                               const foreloop_kind_info *info);
 
 struct foreloop_kind_info {
-    const char *name;   /* in the trace */
+    const char *name; /* in the trace */
+    size_t length;
     const char *action; /* NULL: emits none */
     foreloop_walk_handler *handle;
     /* By place in the trace's attributes: "#name" becomes a number argument, "$name" a text, NULL nothing. */
@@ -49,12 +48,12 @@ foreloop_walk_handler foreloop_on_subtree;
 foreloop_walk_handler foreloop_on_set_axis_separator;
 foreloop_walk_handler foreloop_on_reorder_block_iter_var;
 foreloop_walk_handler foreloop_on_annotate_buffer_access;
-foreloop_walk_handler foreloop_on_epilogue;
-foreloop_walk_handler foreloop_on_count;
+/* Of Ansor's steps, see ansor_steps.c: look-ups of a stage and of its axes; splits; compute_at. */
+foreloop_walk_handler foreloop_on_stage;
+foreloop_walk_handler foreloop_on_axes;
+foreloop_walk_handler foreloop_on_split_extent;
+foreloop_walk_handler foreloop_on_place;
 
-/* An element of an array; a null value when there is none, or no array. */
-const foreloop_value *foreloop_walk_item(const foreloop_value *array, size_t index);
-bool foreloop_walk_is(const foreloop_value *value, const char *expected);
 /* The text of a quoted string; NULL when the value is none. */
 foreloop_status foreloop_walk_quoted(foreloop_walk *walk, const foreloop_value *value, const char **text);
 
@@ -66,8 +65,8 @@ size_t foreloop_walk_input_loop(const foreloop_walk *walk, const foreloop_instru
 /* A finite number, written out or sampled; false when unknown. */
 bool foreloop_walk_input_number(const foreloop_walk *walk, const foreloop_value *value, double *number);
 
-foreloop_status foreloop_walk_bind_output(foreloop_walk *walk, const foreloop_instruction *instruction, size_t index,
-                                          foreloop_binding binding);
+void foreloop_walk_bind_output(foreloop_walk *walk, const foreloop_instruction *instruction, size_t index,
+                               foreloop_binding binding);
 /* Binds the outputs from `first_output` on to new loops of `block`; the first one's index goes to *first_loop. */
 foreloop_status foreloop_walk_bind_loops(foreloop_walk *walk, const foreloop_instruction *instruction, size_t block,
                                          size_t first_output, size_t *first_loop);

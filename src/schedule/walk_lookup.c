@@ -6,46 +6,49 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCKS = 'b' };
+static void bind_number(foreloop_walk *walk, const foreloop_instruction *instruction, size_t index,
+                        foreloop_variable_type type, bool known, double number) {
+    foreloop_walk_bind_output(walk, instruction, index,
+                              (foreloop_binding){.type = type, .known = known && isfinite(number), .number = number});
+}
 
-static foreloop_status bind_number(foreloop_walk *walk, const foreloop_instruction *instruction, size_t index,
-                                   foreloop_variable_type type, bool known, double number) {
-    return foreloop_walk_bind_output(
-        walk, instruction, index,
-        (foreloop_binding){.type = type, .known = known && isfinite(number), .number = number});
+/* One block however often it is looked up: names are unique within a function. */
+static foreloop_status named_block(foreloop_walk *walk, const foreloop_value *name, const foreloop_value *function,
+                                   size_t *block) {
+    size_t suffix = function->type == FORELOOP_VALUE_TEXT ? function->count : 0, number;
+    char *key = foreloop_arena_allocate(walk->arena, name->count + 1 + suffix, 1);
+    if (!key)
+        return foreloop_fail_memory(walk->error, name->count + 1 + suffix, 1, "a block's name");
+    memcpy(key, name->text, name->count);
+    key[name->count] = '\0';
+    if (suffix > 0)
+        memcpy(key + name->count + 1, function->text, suffix);
+    size_t known = walk->block_names.count;
+    FORELOOP_TRY(
+        foreloop_names_add(&walk->block_names, walk->allocator, key, name->count + 1 + suffix, &number, walk->error));
+    if (number == known) {
+        FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->named_blocks, &walk->named_block_capacity, known,
+                                          sizeof *walk->named_blocks, walk->error));
+        foreloop_block_origin origin = foreloop_value_is(name, "root") ? FORELOOP_BLOCK_ROOT : FORELOOP_BLOCK_NAMED;
+        FORELOOP_TRY(
+            foreloop_walk_new_block(walk, origin, FORELOOP_WALK_NONE, walk->outputs, &walk->named_blocks[number]));
+    }
+    *block = walk->named_blocks[number];
+    return FORELOOP_OK;
 }
 
 foreloop_status foreloop_on_get_block(foreloop_walk *walk, const foreloop_instruction *instruction,
                                       const foreloop_kind_info *info) {
     (void)info;
-    const foreloop_value *name = foreloop_walk_item(&instruction->attrs, 0),
-                         *function = foreloop_walk_item(&instruction->attrs, 1);
-    foreloop_binding binding = {.type = FORELOOP_VARIABLE_NONE};
-    foreloop_block_origin origin = foreloop_walk_is(name, "root") ? FORELOOP_BLOCK_ROOT : FORELOOP_BLOCK_NAMED;
-    if (name->type != FORELOOP_VALUE_TEXT) {
+    const foreloop_value *name = foreloop_value_item(&instruction->attrs, 0);
+    foreloop_binding binding = {.type = FORELOOP_VARIABLE_BLOCK};
+    if (name->type == FORELOOP_VALUE_TEXT)
+        FORELOOP_TRY(named_block(walk, name, foreloop_value_item(&instruction->attrs, 1), &binding.index));
+    else
         FORELOOP_TRY(foreloop_walk_new_block(walk, FORELOOP_BLOCK_OTHER, FORELOOP_WALK_NONE, FORELOOP_WALK_NONE,
                                              &binding.index));
-    } else {
-        /* One block however often it is looked up: names are unique within a function. */
-        size_t suffix = function->type == FORELOOP_VALUE_TEXT ? function->count : 0;
-        char *key = foreloop_arena_allocate(walk->arena, name->count + 1 + suffix, 1);
-        if (!key)
-            return foreloop_fail_memory(walk->error, name->count + 1 + suffix, 1, "a block's name");
-        memcpy(key, name->text, name->count);
-        key[name->count] = '\0';
-        if (suffix > 0)
-            memcpy(key + name->count + 1, function->text, suffix);
-        foreloop_binding *known = foreloop_walk_bind(walk, BLOCKS, key, name->count + 1 + suffix);
-        if (!known)
-            return foreloop_fail_memory(walk->error, 1, sizeof *known, "the blocks of a trace");
-        if (known->type == FORELOOP_VARIABLE_NONE) {
-            FORELOOP_TRY(foreloop_walk_new_block(walk, origin, FORELOOP_WALK_NONE, walk->outputs, &known->index));
-            known->type = FORELOOP_VARIABLE_BLOCK;
-        }
-        binding.index = known->index;
-    }
-    binding.type = FORELOOP_VARIABLE_BLOCK;
-    return foreloop_walk_bind_output(walk, instruction, 0, binding);
+    foreloop_walk_bind_output(walk, instruction, 0, binding);
+    return FORELOOP_OK;
 }
 
 foreloop_status foreloop_on_get_loops(foreloop_walk *walk, const foreloop_instruction *instruction,
@@ -67,19 +70,15 @@ foreloop_status foreloop_on_get_loops(foreloop_walk *walk, const foreloop_instru
         known = walk->blocks[b->at_block].nest;
         shared = b->at_depth + 1;
     }
-    bool axes = shared == 0 && b->nest_count == 0 && b->axis_count == 0;
+    bool axes = shared == 0 && b->nest_count == 0 && !b->has_axes;
     for (size_t i = 0; i < shared; i++)
-        FORELOOP_TRY(foreloop_walk_bind_output(walk, instruction, i,
-                                               (foreloop_binding){.type = FORELOOP_VARIABLE_LOOP, .index = known[i]}));
+        foreloop_walk_bind_output(walk, instruction, i,
+                                  (foreloop_binding){.type = FORELOOP_VARIABLE_LOOP, .index = known[i]});
     if (shared == count)
         return FORELOOP_OK;
     FORELOOP_TRY(foreloop_walk_bind_loops(walk, instruction, block, shared, &first));
-    if (axes) {
-        b->first_axis = first;
-        b->axis_count = count;
-        for (size_t i = 0; i < count; i++)
-            walk->loops[first + i].whole = true;
-    }
+    if (axes)
+        return foreloop_walk_add_axes(walk, block, first);
     b->nest_count = 0;
     for (size_t i = 0; i < shared; i++)
         FORELOOP_TRY(foreloop_walk_insert(walk, block, i, known[i], 1));
@@ -95,9 +94,11 @@ foreloop_status foreloop_on_get_blocks(foreloop_walk *walk, const foreloop_instr
 /* Producers or consumers; the block that RFactor or CacheWrite has made is told by being the only one. */
 static foreloop_status get_neighbours(foreloop_walk *walk, const foreloop_instruction *instruction,
                                       foreloop_block_origin origin, size_t made) {
-    if (made != FORELOOP_WALK_NONE && instruction->outputs.count == 1)
-        return foreloop_walk_bind_output(walk, instruction, 0,
-                                         (foreloop_binding){.type = FORELOOP_VARIABLE_BLOCK, .index = made});
+    if (made != FORELOOP_WALK_NONE && instruction->outputs.count == 1) {
+        foreloop_walk_bind_output(walk, instruction, 0,
+                                  (foreloop_binding){.type = FORELOOP_VARIABLE_BLOCK, .index = made});
+        return FORELOOP_OK;
+    }
     return foreloop_walk_bind_blocks(walk, instruction, origin, foreloop_walk_input_block(walk, instruction, 0));
 }
 
@@ -130,8 +131,7 @@ foreloop_status foreloop_on_sample_tile(foreloop_walk *walk, const foreloop_inst
         extent *= factor->number;
     }
     for (size_t i = 0; i < count; i++)
-        FORELOOP_TRY(
-            bind_number(walk, instruction, i, FORELOOP_VARIABLE_NUMBER, known, known ? decision->items[i].number : 0));
+        bind_number(walk, instruction, i, FORELOOP_VARIABLE_NUMBER, known, known ? decision->items[i].number : 0);
     if (known && isfinite(extent) && loop != FORELOOP_WALK_NONE && walk->loops[loop].extent == 0)
         walk->loops[loop].extent = extent;
     return FORELOOP_OK;
@@ -140,7 +140,7 @@ foreloop_status foreloop_on_sample_tile(foreloop_walk *walk, const foreloop_inst
 foreloop_status foreloop_on_sample_categorical(foreloop_walk *walk, const foreloop_instruction *instruction,
                                                const foreloop_kind_info *info) {
     (void)info;
-    const foreloop_value *candidates = foreloop_walk_item(&instruction->attrs, 0), *decision = instruction->decision;
+    const foreloop_value *candidates = foreloop_value_item(&instruction->attrs, 0), *decision = instruction->decision;
     bool known = decision && decision->type == FORELOOP_VALUE_NUMBER && candidates->type == FORELOOP_VALUE_ARRAY &&
                  decision->number >= 0 && decision->number < (double)candidates->count;
     double number = 0;
@@ -149,7 +149,8 @@ foreloop_status foreloop_on_sample_categorical(foreloop_walk *walk, const forelo
         known = chosen->type == FORELOOP_VALUE_NUMBER;
         number = chosen->number;
     }
-    return bind_number(walk, instruction, 0, FORELOOP_VARIABLE_NUMBER, known, number);
+    bind_number(walk, instruction, 0, FORELOOP_VARIABLE_NUMBER, known, number);
+    return FORELOOP_OK;
 }
 
 foreloop_status foreloop_on_sample_location(foreloop_walk *walk, const foreloop_instruction *instruction,
@@ -158,5 +159,40 @@ foreloop_status foreloop_on_sample_location(foreloop_walk *walk, const foreloop_
     const foreloop_value *decision = instruction->decision;
     bool known = decision && decision->type == FORELOOP_VALUE_NUMBER && decision->number >= -2 &&
                  decision->number == floor(decision->number);
-    return bind_number(walk, instruction, 0, FORELOOP_VARIABLE_LOCATION, known, known ? decision->number : 0);
+    bind_number(walk, instruction, 0, FORELOOP_VARIABLE_LOCATION, known, known ? decision->number : 0);
+    return FORELOOP_OK;
+}
+
+/* ---- Of Ansor's steps -------------------------------------------------------------------------------------------- */
+
+foreloop_status foreloop_on_stage(foreloop_walk *walk, const foreloop_instruction *instruction,
+                                  const foreloop_kind_info *info) {
+    (void)info;
+    foreloop_binding binding = {.type = FORELOOP_VARIABLE_BLOCK};
+    FORELOOP_TRY(
+        foreloop_walk_new_block(walk, FORELOOP_BLOCK_NAMED, FORELOOP_WALK_NONE, walk->outputs, &binding.index));
+    foreloop_walk_bind_output(walk, instruction, 0, binding);
+    return FORELOOP_OK;
+}
+
+/* New axes in place of all loops that the block had. Attributes: whether that is all of them, the tiling's structure,
+ * and each one's class. */
+foreloop_status foreloop_on_axes(foreloop_walk *walk, const foreloop_instruction *instruction,
+                                 const foreloop_kind_info *info) {
+    (void)info;
+    size_t index = foreloop_walk_input_block(walk, instruction, 0), count = instruction->outputs.count, first;
+    const foreloop_value *attrs = instruction->attrs.items;
+    if (index == FORELOOP_WALK_NONE)
+        return FORELOOP_OK;
+    FORELOOP_TRY(foreloop_walk_bind_loops(walk, instruction, index, 0, &first));
+    foreloop_block *block = &walk->blocks[index];
+    block->open = attrs[0].number == 0;
+    block->structure = attrs[1].type == FORELOOP_VALUE_TEXT ? attrs[1].text : NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (attrs[2 + i].number == FORELOOP_LOOP_SPATIAL)
+            walk->loops[first + i].kind = FORELOOP_LOOP_SPATIAL;
+        else if (attrs[2 + i].number == FORELOOP_LOOP_REDUCTION)
+            walk->loops[first + i].kind = FORELOOP_LOOP_REDUCTION;
+    }
+    return foreloop_walk_add_axes(walk, index, first);
 }

@@ -17,8 +17,8 @@ static foreloop_status gather_loops(foreloop_walk *walk, const foreloop_instruct
         if (walk->gathered_count > 0 && walk->loops[loop].block != walk->loops[walk->gathered[0]].block)
             continue;
         walk->loops[loop].mark = walk->mark;
-        FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->gathered, &walk->gathered_capacity, walk->gathered_count,
-                                      walk->gathered_count + 1, sizeof *walk->gathered, walk->error));
+        FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->gathered, &walk->gathered_capacity,
+                                          walk->gathered_count, sizeof *walk->gathered, walk->error));
         walk->gathered[walk->gathered_count++] = loop;
     }
     return FORELOOP_OK;
@@ -80,7 +80,7 @@ static foreloop_status read_factors(foreloop_walk *walk, const foreloop_instruct
         } else {
             number = 0;
             unknown++;
-            if (value->type == FORELOOP_VALUE_NULL || foreloop_walk_is(value, "None")) {
+            if (value->type == FORELOOP_VALUE_NULL || foreloop_value_is(value, "None")) {
                 missing++;
                 open = i;
             }
@@ -144,10 +144,21 @@ foreloop_status foreloop_on_split(foreloop_walk *walk, const foreloop_instructio
         part->axis = whole.axis;
         part->level = part_level(walk, &whole, i);
         part->extent = i < factors.count ? factors.values[i] : 0;
+        part->innermost_part = i + 1 == factors.count;
     }
     if (depth != FORELOOP_WALK_NONE)
         FORELOOP_TRY(foreloop_walk_replace(walk, whole.block, depth, first, walk->loop_count - first));
     return foreloop_walk_emit(walk, kind);
+}
+
+/* The same where the instruction says the extent itself; 0 is unknown. */
+foreloop_status foreloop_on_split_extent(foreloop_walk *walk, const foreloop_instruction *instruction,
+                                         const foreloop_kind_info *info) {
+    size_t loop = foreloop_walk_input_loop(walk, instruction, 0);
+    double extent = foreloop_value_item(&instruction->attrs, 0)->number;
+    if (loop != FORELOOP_WALK_NONE && extent > 0)
+        walk->loops[loop].extent = extent;
+    return foreloop_on_split(walk, instruction, info);
 }
 
 /* The order of the block's loops is no longer known. */
@@ -289,7 +300,7 @@ foreloop_status foreloop_on_reorder(foreloop_walk *walk, const foreloop_instruct
 /* A loop of one iteration around a loop or a block. */
 foreloop_status foreloop_on_add_unit_loop(foreloop_walk *walk, const foreloop_instruction *instruction,
                                           const foreloop_kind_info *info) {
-    foreloop_binding target = foreloop_walk_variable(walk, foreloop_walk_item(&instruction->inputs, 0));
+    foreloop_binding target = foreloop_walk_variable(walk, foreloop_value_item(&instruction->inputs, 0));
     size_t block = FORELOOP_WALK_NONE, depth = FORELOOP_WALK_NONE, first;
     if (target.type == FORELOOP_VARIABLE_LOOP) {
         block = walk->loops[target.index].block;

@@ -1,11 +1,8 @@
-/* Tables of the walk: name look-up, loops, blocks and nests; and what the first pass over a trace teaches the second.
+/* Tables of the walk: loops, blocks and nests; and what the first pass over a trace teaches the second.
  */
 #include "schedule/walk_state.h"
 #include "common/error.h"
-#include "common/hash.h"
 #include <string.h>
-
-enum { FIRST_SLOTS = 64 };
 
 foreloop_walk *foreloop_walk_create(const foreloop_allocator *allocator) {
     foreloop_walk *walk = foreloop_allocate_zeroed(allocator, 1, sizeof *walk);
@@ -18,12 +15,14 @@ void foreloop_walk_close(foreloop_walk *walk) {
     if (!walk)
         return;
     const foreloop_allocator *allocator = walk->allocator;
-    foreloop_release(allocator, walk->names);
-    foreloop_release(allocator, walk->slots);
+    foreloop_release(allocator, walk->variables);
+    foreloop_names_close(&walk->block_names, allocator);
+    foreloop_release(allocator, walk->named_blocks);
     foreloop_release(allocator, walk->loops);
     foreloop_release(allocator, walk->fused);
     foreloop_release(allocator, walk->gathered);
     foreloop_release(allocator, walk->blocks);
+    foreloop_release(allocator, walk->axes);
     foreloop_release(allocator, walk->loop_hints);
     foreloop_release(allocator, walk->block_hints);
     foreloop_release(allocator, walk->actions);
@@ -31,90 +30,28 @@ void foreloop_walk_close(foreloop_walk *walk) {
     foreloop_release(allocator, walk);
 }
 
-void foreloop_walk_reset(foreloop_walk *walk) {
-    /* Only the used slots: one huge trace must not make every later reset slow. */
-    for (size_t i = 0; i < walk->name_count; i++)
-        walk->slots[walk->names[i].slot] = 0;
-    walk->name_count = 0;
+void foreloop_walk_reset(foreloop_walk *walk, size_t variable_count) {
+    if (variable_count > 0)
+        memset(walk->variables, 0, variable_count * sizeof *walk->variables);
+    foreloop_names_reset(&walk->block_names);
     walk->loop_count = 0;
     walk->fused_count = 0;
     walk->mark = 0;
     walk->block_count = 0;
     walk->named_count = 0;
+    walk->axes_count = 0;
     walk->action_count = 0;
     walk->argument_count = 0;
-    walk->done = 0;
+    walk->place = 0;
     walk->outputs = 0;
     walk->tiled_block = FORELOOP_WALK_NONE;
-}
-
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
-
-static uint64_t hash_name(char space, const char *text, size_t length) {
-    uint64_t hash = foreloop_hash(foreloop_hash(FORELOOP_HASH_START, &space, 1), text, length);
-    return hash ^ (hash >> 32);
-}
-
-/* The slot of the name, or the free one where it would go. */
-static size_t find_slot(const foreloop_walk *walk, uint64_t hash, const char *text, size_t length) {
-    size_t slot = (size_t)hash & (walk->slot_count - 1);
-    while (walk->slots[slot] != 0) {
-        const foreloop_name *name = &walk->names[walk->slots[slot] - 1];
-        if (name->hash == hash && name->length == length && memcmp(name->text, text, length) == 0)
-            break;
-        slot = (slot + 1) & (walk->slot_count - 1);
-    }
-    return slot;
-}
-
-static foreloop_status grow_slots(foreloop_walk *walk) {
-    if (walk->slot_count / 2 > walk->name_count)
-        return FORELOOP_OK;
-    size_t count = walk->slot_count ? walk->slot_count * 2 : FIRST_SLOTS;
-    uint32_t *slots = foreloop_allocate_zeroed(walk->allocator, count, sizeof *slots);
-    if (!slots)
-        return foreloop_fail_memory(walk->error, count, sizeof *slots, "the variables of a trace");
-    foreloop_release(walk->allocator, walk->slots);
-    walk->slots = slots;
-    walk->slot_count = count;
-    for (size_t i = 0; i < walk->name_count; i++) {
-        foreloop_name *name = &walk->names[i];
-        name->slot = find_slot(walk, name->hash, name->text, name->length);
-        slots[name->slot] = (uint32_t)(i + 1);
-    }
-    return FORELOOP_OK;
-}
-
-foreloop_binding *foreloop_walk_bind(foreloop_walk *walk, char space, const char *text, size_t length) {
-    if (grow_slots(walk) != FORELOOP_OK)
-        return NULL;
-    uint64_t hash = hash_name(space, text, length);
-    size_t slot = find_slot(walk, hash, text, length);
-    if (walk->slots[slot] != 0)
-        return &walk->names[walk->slots[slot] - 1].binding;
-    if (foreloop_reserve(walk->allocator, &walk->names, &walk->name_capacity, walk->name_count, walk->name_count + 1,
-                         sizeof *walk->names, walk->error) != FORELOOP_OK)
-        return NULL;
-    foreloop_name *name = &walk->names[walk->name_count++];
-    *name = (foreloop_name){.text = text, .length = length, .hash = hash, .slot = slot};
-    walk->slots[slot] = (uint32_t)walk->name_count;
-    return &name->binding;
-}
-
-foreloop_binding foreloop_walk_look_up(const foreloop_walk *walk, char space, const char *text, size_t length) {
-    if (walk->slot_count > 0) {
-        size_t slot = find_slot(walk, hash_name(space, text, length), text, length);
-        if (walk->slots[slot] != 0)
-            return walk->names[walk->slots[slot] - 1].binding;
-    }
-    return (foreloop_binding){.type = FORELOOP_VARIABLE_NONE};
 }
 
 /* ---- Loops and blocks -------------------------------------------------------------------------------------------- */
 
 foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t output, size_t *index) {
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->loops, &walk->loop_capacity, walk->loop_count,
-                                  walk->loop_count + 1, sizeof *walk->loops, walk->error));
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->loops, &walk->loop_capacity, walk->loop_count,
+                                      sizeof *walk->loops, walk->error));
     foreloop_loop *loop = &walk->loops[walk->loop_count];
     *loop = (foreloop_loop){.axis = -1, .level = -1, .block = block, .output = output, .parent = FORELOOP_WALK_NONE};
     if (output < walk->hint_count) {
@@ -127,8 +64,8 @@ foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t
 
 foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t output,
                                         size_t *index) {
-    FORELOOP_TRY(foreloop_reserve(walk->allocator, &walk->blocks, &walk->block_capacity, walk->block_count,
-                                  walk->block_count + 1, sizeof *walk->blocks, walk->error));
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->blocks, &walk->block_capacity, walk->block_count,
+                                      sizeof *walk->blocks, walk->error));
     foreloop_block *block = &walk->blocks[walk->block_count];
     *block = (foreloop_block){.origin = origin,
                               .base = base == FORELOOP_WALK_NONE ? walk->block_count : walk->blocks[base].base,
@@ -197,6 +134,18 @@ foreloop_status foreloop_walk_replace(foreloop_walk *walk, size_t block_index, s
     return foreloop_walk_insert(walk, block_index, depth, first, count);
 }
 
+foreloop_status foreloop_walk_add_axes(foreloop_walk *walk, size_t block, size_t first) {
+    size_t count = walk->loop_count - first;
+    FORELOOP_TRY(foreloop_reserve_one(walk->allocator, &walk->axes, &walk->axes_capacity, walk->axes_count,
+                                      sizeof *walk->axes, walk->error));
+    walk->axes[walk->axes_count++] = (foreloop_axes){block, first, count};
+    for (size_t i = first; i < walk->loop_count; i++)
+        walk->loops[i].whole = true;
+    walk->blocks[block].has_axes = true;
+    walk->blocks[block].nest_count = 0;
+    return foreloop_walk_insert(walk, block, 0, first, count);
+}
+
 /* ---- From the first pass to the second --------------------------------------------------------------------------- */
 
 /* A loop that RFactor takes is a reduction, and so is what it was split from or fused of. Made later means a higher
@@ -214,16 +163,16 @@ static void spread_reductions(foreloop_walk *walk) {
 }
 
 /* Multi-level tiling splits a spatial axis in as many parts as its structure has S, a reduction in as many as R. */
-static void class_tiled_axes(foreloop_walk *walk, const foreloop_block *block) {
+static void class_tiled_axes(foreloop_walk *walk, const foreloop_axes *axes) {
     size_t spatial = 0, reduction = 0;
-    for (const char *letter = block->structure; *letter; letter++) {
+    for (const char *letter = walk->blocks[axes->block].structure; letter && *letter; letter++) {
         spatial += *letter == 'S';
         reduction += *letter == 'R';
     }
     if (spatial == reduction)
         return;
-    for (size_t i = 0; i < block->axis_count; i++) {
-        foreloop_loop *loop = &walk->loops[block->first_axis + i];
+    for (size_t i = 0; i < axes->count; i++) {
+        foreloop_loop *loop = &walk->loops[axes->first + i];
         size_t parts = loop->parts > 0 ? loop->parts : 1;
         if (parts == spatial)
             loop->kind = FORELOOP_LOOP_SPATIAL;
@@ -232,10 +181,10 @@ static void class_tiled_axes(foreloop_walk *walk, const foreloop_block *block) {
     }
 }
 
-static void number_axes(foreloop_walk *walk, const foreloop_block *block) {
+static void number_axes(foreloop_walk *walk, const foreloop_axes *axes) {
     int spatial = 0, reduction = 0;
-    for (size_t i = block->axis_count; i-- > 0;) {
-        foreloop_loop *loop = &walk->loops[block->first_axis + i];
+    for (size_t i = axes->count; i-- > 0;) {
+        foreloop_loop *loop = &walk->loops[axes->first + i];
         int *next = loop->kind == FORELOOP_LOOP_SPATIAL ? &spatial : &reduction;
         if (loop->kind != FORELOOP_LOOP_UNKNOWN && *next < FORELOOP_WALK_MAX_NEST)
             loop->axis = (*next)++;
@@ -253,14 +202,15 @@ foreloop_status foreloop_walk_learn(foreloop_walk *walk) {
         walk->block_hints[i] = (foreloop_block_hint){false, false};
     }
     spread_reductions(walk);
+    for (size_t i = 0; i < walk->axes_count; i++) {
+        class_tiled_axes(walk, &walk->axes[i]);
+        number_axes(walk, &walk->axes[i]);
+    }
     size_t tiled_count = 0;
     for (size_t i = 0; i < walk->block_count; i++) {
         const foreloop_block *block = &walk->blocks[i];
-        if (block->structure) {
-            class_tiled_axes(walk, block);
+        if (block->structure)
             walk->tiled_output = tiled_count++ == 0 ? block->output : FORELOOP_WALK_NONE;
-        }
-        number_axes(walk, block);
         if (block->output < count)
             walk->block_hints[block->output] = (foreloop_block_hint){block->structure != NULL, block->rfactored};
     }

@@ -1,4 +1,4 @@
-/* What the walk of a trace knows: variables by name, blocks, loops, and the order of the loops around each block. */
+/* What the walk of a trace knows: variables, blocks, loops, and the order of the loops around each block. */
 #ifndef FORELOOP_SCHEDULE_WALK_STATE_H
 #define FORELOOP_SCHEDULE_WALK_STATE_H
 
@@ -21,9 +21,10 @@ typedef enum foreloop_loop_class {
 typedef struct foreloop_loop {
     double extent; /* 0: unknown */
     foreloop_loop_class kind;
-    int axis;      /* counted from the innermost of its class, -1: unknown */
-    int level;     /* letter of the tiling structure, or part of its split; -1: unknown */
-    bool whole;    /* an axis, or axes fused, that nothing has split yet */
+    int axis;   /* counted from the innermost of its class, -1: unknown */
+    int level;  /* letter of the tiling structure, or part of its split; -1: unknown */
+    bool whole; /* an axis, or axes fused, that nothing has split yet */
+    bool innermost_part;
     size_t block;  /* whose nest it is in */
     size_t output; /* see `outputs` below */
     size_t parent;
@@ -44,14 +45,15 @@ typedef enum foreloop_block_origin {
 
 typedef struct foreloop_block {
     foreloop_block_origin origin;
-    const char *structure;         /* of multi-level tiling, terminated; NULL: none */
-    bool tiled;                    /* has a structure, now or later in the trace */
-    bool rfactored;                /* likewise */
-    size_t base;                   /* the block that it was made from, or itself */
-    size_t order;                  /* of the named ones, from 0 */
-    size_t output;                 /* that it was made for, see `outputs` below; NONE: for none */
-    size_t first_axis, axis_count; /* loops of its first GetLoops */
-    size_t *nest;                  /* loops from the outermost; in the arena */
+    const char *structure; /* of multi-level tiling, terminated; NULL: none */
+    bool tiled;            /* has a structure, now or later in the trace */
+    bool rfactored;        /* likewise */
+    bool open;             /* its nest may go on inside of the loops that are known */
+    size_t base;           /* the block that it was made from, or itself */
+    size_t order;          /* of the named ones, from 0 */
+    size_t output;         /* that it was made for, see `outputs` below; NONE: for none */
+    bool has_axes;         /* its loops have been looked up */
+    size_t *nest;          /* loops from the outermost; in the arena */
     size_t nest_count, nest_capacity;
     size_t at_block, at_depth; /* computed at this loop of that block's nest */
     size_t cache, rfactor;     /* blocks made from it by CacheWrite and RFactor */
@@ -65,7 +67,7 @@ typedef enum foreloop_variable_type {
     FORELOOP_VARIABLE_LOCATION
 } foreloop_variable_type;
 
-/* What a variable or a block's name stands for. */
+/* What a variable stands for. */
 typedef struct foreloop_binding {
     foreloop_variable_type type;
     bool known;    /* the number or location was decided */
@@ -73,13 +75,10 @@ typedef struct foreloop_binding {
     double number; /* sampled value, or location: -2 inline, -1 root, else loop */
 } foreloop_binding;
 
-typedef struct foreloop_name {
-    const char *text;
-    size_t length;
-    uint64_t hash;
-    size_t slot;
-    foreloop_binding binding;
-} foreloop_name;
+/* Loops of a block that nothing has been done to, from the outermost. */
+typedef struct foreloop_axes {
+    size_t block, first, count;
+} foreloop_axes;
 
 /* Learned in a first pass, told to the second by the output that the loop or block was made for. */
 typedef struct foreloop_loop_hint {
@@ -96,10 +95,11 @@ struct foreloop_walk {
     foreloop_arena *arena;
     foreloop_error *error;
 
-    foreloop_name *names;
-    size_t name_count, name_capacity;
-    uint32_t *slots; /* index into names + 1 */
-    size_t slot_count;
+    foreloop_binding *variables;
+    size_t variable_capacity;
+    foreloop_names block_names; /* of look-ups by name */
+    size_t *named_blocks;       /* the block of each */
+    size_t named_block_capacity;
 
     foreloop_loop *loops;
     size_t loop_count, loop_capacity;
@@ -112,6 +112,8 @@ struct foreloop_walk {
     foreloop_block *blocks;
     size_t block_count, block_capacity;
     size_t named_count; /* blocks with a name, without roots */
+    foreloop_axes *axes;
+    size_t axes_count, axes_capacity;
 
     foreloop_loop_hint *loop_hints;
     size_t loop_hint_capacity;
@@ -123,9 +125,11 @@ struct foreloop_walk {
     size_t tiled_block;  /* that block, or NONE as long as it is not made */
 
     bool emitting;
-    size_t done;    /* instructions up to and with the current one */
+    uint32_t place; /* of the current instruction */
     size_t outputs; /* of the instructions before: outputs are numbered through the whole trace */
-    foreloop_argument arguments[FORELOOP_WALK_MAX_ARGUMENTS]; /* of the action being made */
+    /* of the action being made; `copied`: where a text is, NULL for arguments that are complete */
+    foreloop_argument arguments[FORELOOP_WALK_MAX_ARGUMENTS];
+    const foreloop_value *copied[FORELOOP_WALK_MAX_ARGUMENTS];
     size_t argument_count;
     foreloop_action *actions;
     uint32_t *instructions;
@@ -133,19 +137,17 @@ struct foreloop_walk {
 };
 
 /* Forgets variables, loops and blocks, keeps hints. */
-void foreloop_walk_reset(foreloop_walk *walk);
+void foreloop_walk_reset(foreloop_walk *walk, size_t variable_count);
 /* Makes the hints of the second pass from the state at the end of the first. */
 foreloop_status foreloop_walk_learn(foreloop_walk *walk);
-
-/* The binding of a name (made when absent), or NULL for want of memory. `space` keeps names of one sort apart. */
-foreloop_binding *foreloop_walk_bind(foreloop_walk *walk, char space, const char *text, size_t length);
-/* A zero binding when the name is not bound. */
-foreloop_binding foreloop_walk_look_up(const foreloop_walk *walk, char space, const char *text, size_t length);
 
 /* New ones, with the hints of the first pass for this output (NONE: made for no output). Their index goes to *index. */
 foreloop_status foreloop_walk_new_loop(foreloop_walk *walk, size_t block, size_t output, size_t *index);
 foreloop_status foreloop_walk_new_block(foreloop_walk *walk, foreloop_block_origin origin, size_t base, size_t output,
                                         size_t *index);
+
+/* The loops from `first` on, the last ones that were made, are the axes of a block and all of its nest. */
+foreloop_status foreloop_walk_add_axes(foreloop_walk *walk, size_t block, size_t first);
 
 /* Place of a loop in its block's nest, or NONE. */
 size_t foreloop_walk_depth(const foreloop_walk *walk, size_t loop);

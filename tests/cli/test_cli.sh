@@ -289,6 +289,16 @@ kill $! 2>/dev/null
 check "the same from a named pipe" cmp "$directory/out" "$directory/expected"
 run actions -r "$directory/records"
 check "actions in text" out_has '^line 1: workload 0, 1 actions, measured 250.000 ms, 750.000 ms$'
+cat >"$directory/ansor" <<'END'
+# an Ansor log
+{"i": [["[\"f\", 8]", "llvm -keys=cpu"], [[], [["AN", 1, 0, 3]]]], "r": [[0.5], 0, 1.5, 1600000000], "v": "v0.5"}
+{"i": [["[\"f\", 8]", "cuda -keys=gpu"], [[], [["SP", 1, 0, 8, [4], 1], ["AN", 1, 1, 2]]]], "r": [[0.25], 0, 1.5, 1600000000], "v": "v0.5"}
+{"i": [["[\"f\", 8]", "llvm -keys=cpu"], [[], [["CI", 0]]]], "r": [[1e10], 2, 1.5, 1600000000], "v": "v0.5"}
+{"i": [["[\"f\", 8]", "llvm -keys=cpu"], [[], [["AN", 1, 0, 1]]]], "r": [[0.125], 0, 1.5, 1600000000], "v": "v0.5"}
+END
+run actions -r "$directory/ansor" --json
+check "actions of an Ansor log" lines_are out 4
+check "a step as an action" out_has '^{"index":2,"workload":0,.*"kind":"vectorize","args":{"extent":4},"instruction":2}'
 run actions -r "$directory/random"
 check "records that are none" exits 1
 run actions -r "$directory/empty"
@@ -331,6 +341,18 @@ check "no candidates" fails 1 "no record that can be ranked"
 sed '4!d' "$directory/records" >"$directory/failed"
 run rank -m "$bundle" -w "$directory/text" -r "$directory/failed"
 check "failed measurements only" exits 1
+
+run rank -m "$bundle" -w "$directory/text" -r "$directory/ansor" --json
+check "rank of an Ansor log" lines_are out 3
+check "each target is ranked on its own" out_has '^{"index":2,.*"seconds":0.25,"rank":1,"target":"cuda -keys=gpu"}$'
+check "and the other one too" out_has '"rank":2,"target":"llvm -keys=cpu"}$'
+check "the failed measurement of an Ansor log" err_has "skipped: line 4: its measurement failed"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/ansor" --json --top 1
+check "the best of each target" lines_are out 2
+run rank -m "$bundle" -w "$directory/text" -r "$directory/ansor"
+check "targets in text" out_has '^target llvm -keys=cpu$'
+check "the number of targets" out_has '^targets  *2$'
+check "true ranks are within a target" out_has '250.000 ms  *1$'
 
 "$foreloop" inspect --cpu --json >"$directory/machine.json"
 run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --json
