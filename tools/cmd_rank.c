@@ -293,6 +293,9 @@ static int rank(rank_run *run) {
     if (run->given->json && run->ranking.report.unknown_kinds > 0)
         cli_note("%s: %" PRIu64 " actions are of kinds that the model does not know, and have no effect",
                  run->input.name, run->ranking.report.unknown_kinds);
+    if (run->given->json && run->ranking.unknown_instructions > 0)
+        cli_note("%s: %" PRIu64 " instructions of the traces are of unknown kinds, and are passed over",
+                 run->input.name, (uint64_t)run->ranking.unknown_instructions);
     if (status == CLI_DONE && run->given->strict && run->ranking.malformed + run->ranking.failed > 0)
         status = CLI_BAD_INPUT;
     return status;

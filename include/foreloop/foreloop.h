@@ -322,9 +322,10 @@ FORELOOP_API foreloop_status foreloop_records_open_memory(foreloop_records **rec
 FORELOOP_API void foreloop_records_close(foreloop_records *records);
 
 /* Reads the next record. END after the last one. FORMAT for a malformed line, with its number: the reader stays usable
- * and the next call goes on with the next line; so it is after LIMIT, for a line of over 64 MiB. Blank
- * lines and comments (#) are skipped. Cost: linear in the line's length, about 10 ns a byte; memory is constant in the
- * file's, but for one copy of each distinct key of Ansor's workloads. */
+ * and the next call goes on with the next line; so it is after LIMIT, for a line of over 64 MiB. IO when a gzip file is
+ * cut off or damaged, after the whole lines before the damage; then END. Blank lines and comments (#) are skipped.
+ * Cost: linear in the line's length, about 10 ns a byte; memory is constant in the file's, but for one copy of each
+ * distinct key of Ansor's workloads. */
 FORELOOP_API foreloop_status foreloop_records_next(foreloop_records *records, foreloop_record *record,
                                                    foreloop_error *error);
 

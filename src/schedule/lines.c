@@ -127,7 +127,7 @@ static foreloop_status finish_stream(foreloop_lines *l, foreloop_error *error) {
         return FORELOOP_END;
     if (damage == OUT_OF_MEMORY)
         return foreloop_fail_memory(error, PIECE, 1, "inflating a gzip file");
-    return foreloop_fail_at(error, FORELOOP_ERROR_FORMAT, FORELOOP_POSITION_LINE, l->number + 1,
+    return foreloop_fail_at(error, FORELOOP_ERROR_IO, FORELOOP_POSITION_LINE, l->number + 1,
                             "line %llu: the gzip file %s; get a whole copy of it", (unsigned long long)l->number + 1,
                             damage);
 }
@@ -192,6 +192,12 @@ static foreloop_status next_compressed(foreloop_lines *l, const char **line, siz
 
 foreloop_status foreloop_lines_next(foreloop_lines *lines, const char **line, size_t *length, uint64_t *number,
                                     foreloop_error *error) {
-    return lines->compressed ? next_compressed(lines, line, length, number, error)
-                             : next_plain(lines, line, length, number, error);
+    static const char byte_order_mark[] = "\xef\xbb\xbf";
+    FORELOOP_TRY(lines->compressed ? next_compressed(lines, line, length, number, error)
+                                   : next_plain(lines, line, length, number, error));
+    if (*number == 0 && *length >= 3 && memcmp(*line, byte_order_mark, 3) == 0) {
+        *line += 3;
+        *length -= 3;
+    }
+    return FORELOOP_OK;
 }

@@ -316,9 +316,11 @@ static void test_gzip(void) {
     CHECK(result.records == 2000 && result.failures == 0, "zero padding behind the members");
     packed[both] = 'x';
     result = read_bytes(packed, both + 1);
-    CHECK(result.records == 2000 && result.failures == 1 && result.first_failure == FORELOOP_ERROR_FORMAT &&
+    CHECK(result.records == 2000 && result.failures == 1 && result.first_failure == FORELOOP_ERROR_IO &&
               result.failure_position == 2001 && strstr(result.message, "behind"),
           "something else behind the members");
+    result = read_bytes("\xef\xbb\xbf" LINE "\n", strlen(LINE) + 4);
+    CHECK(result.records == 1 && result.failures == 0, "a byte order mark before the first line");
     size_t empty = compress_gzip("", 0, packed, sizeof packed);
     result = read_bytes(packed, empty);
     CHECK(result.records == 0 && result.failures == 0, "an empty compressed file");
@@ -328,7 +330,7 @@ static void test_gzip(void) {
     for (size_t cut = 2; cut < size; cut++) {
         result = read_bytes(packed, cut);
         whole += result.records;
-        wrong += !(result.failures == 1 && result.first_failure == FORELOOP_ERROR_FORMAT &&
+        wrong += !(result.failures == 1 && result.first_failure == FORELOOP_ERROR_IO &&
                    result.failure_position == result.records + 1 && strstr(result.message, "cut off"));
     }
     CHECK(wrong == 0 && whole > 0,
