@@ -38,15 +38,16 @@ static size_t count_splits(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *
     /* There are as many nodes as children, and the root. */
     for (size_t i = 0; i < 2 * splits + 1; i++)
         if (is_split(gbdt, tree->root + i)) {
-            if (isnan(gbdt->nodes[tree->root + i].split.threshold))
+            if (isnan(gbdt->nodes[tree->root + i].split.threshold) ||
+                (gbdt->nodes[tree->root + i].feature & FORELOOP_GBDT_FEATURE) >= FORELOOP_TREES_FEATURES)
                 return SIZE_MAX;
             splits++;
         }
     return splits;
 }
 
-/* Room for a tree's tests, joins and leaves. */
-static foreloop_status reserve_tree(builder *b, size_t tests, size_t joins, size_t leaves) {
+/* Room for a tree's tests, joins, leaves and nodes. */
+static foreloop_status reserve_tree(builder *b, size_t tests, size_t joins, size_t leaves, size_t nodes) {
     const foreloop_allocator *allocator = &b->gbdt->allocator;
     foreloop_gbdt_layout *l = b->layout;
     const size_t tests_end = l->test_count + tests;
@@ -61,6 +62,8 @@ static foreloop_status reserve_tree(builder *b, size_t tests, size_t joins, size
         foreloop_reserve(allocator, &b->tests, &b->capacity, l->test_count, tests_end, sizeof *b->tests, b->error));
     FORELOOP_TRY(foreloop_reserve(allocator, &l->joins, &l->join_capacity, l->join_count, l->join_count + joins,
                                   sizeof *l->joins, b->error));
+    FORELOOP_TRY(foreloop_reserve(allocator, &l->nodes, &l->node_capacity, l->node_count, l->node_count + nodes,
+                                  sizeof *l->nodes, b->error));
     return foreloop_reserve(allocator, &l->leaves, &l->leaf_capacity, l->leaf_count,
                             l->leaf_count + leaves + FORELOOP_TREES_GROUP, sizeof *l->leaves, b->error);
 }
@@ -151,6 +154,22 @@ static void push_joins(builder *b, const foreloop_gbdt_tree *tree, size_t splits
     push_leaves_under(b, tree->root);
 }
 
+static void push_nodes(builder *b, const foreloop_gbdt_tree *tree, size_t splits) {
+    for (size_t i = 0; i < 2 * splits + 1; i++) {
+        const foreloop_gbdt_node *from = &b->gbdt->nodes[tree->root + i];
+        foreloop_trees_node *node = &b->layout->nodes[b->layout->node_count++];
+        node->word = from->left - tree->root;
+        if (!is_split(b->gbdt, tree->root + i)) {
+            node->value = from->split.leaf;
+            node->word |= FORELOOP_TREES_IS_LEAF;
+            continue;
+        }
+        node->value = from->split.threshold;
+        node->word |= (from->feature & FORELOOP_GBDT_FEATURE) << FORELOOP_TREES_FEATURE_SHIFT;
+        node->word |= from->feature & FORELOOP_GBDT_DEFAULT_LEFT ? FORELOOP_TREES_DEFAULT_LEFT : 0u;
+    }
+}
+
 static foreloop_status build_tree(builder *b, size_t index) {
     foreloop_gbdt_layout *l = b->layout;
     const foreloop_gbdt_tree *tree = &b->gbdt->trees[index];
@@ -160,21 +179,23 @@ static foreloop_status build_tree(builder *b, size_t index) {
         .test = (uint32_t)l->test_count,
         .join = (uint32_t)l->join_count,
         .leaf = (uint32_t)l->leaf_count,
+        .node = (uint32_t)l->node_count,
         .shape = FORELOOP_TREES_WALK,
     };
-    if (splits == SIZE_MAX)
+    if (splits >= FORELOOP_TREES_LEAVES)
         return FORELOOP_OK;
     if (tree->depth <= FORELOOP_TREES_DEPTH && ((size_t)1 << tree->depth) - 1 <= COMPLETE_EXCESS * splits) {
         const size_t leaves = (size_t)1 << tree->depth;
-        FORELOOP_TRY(reserve_tree(b, leaves - 1, 0, leaves));
+        FORELOOP_TRY(reserve_tree(b, leaves - 1, 0, leaves, 2 * splits + 1));
         push_complete(b, tree);
         built->shape = FORELOOP_TREES_COMPLETE;
-        built->depth = (uint8_t)tree->depth;
-    } else if (splits < FORELOOP_TREES_LEAVES) {
-        FORELOOP_TRY(reserve_tree(b, splits, splits, splits + 1));
+    } else {
+        FORELOOP_TRY(reserve_tree(b, splits, splits, splits + 1, 2 * splits + 1));
         push_joins(b, tree, splits);
         built->shape = FORELOOP_TREES_JOINS;
     }
+    push_nodes(b, tree, splits);
+    built->depth = (uint8_t)tree->depth;
     built->test_count = (uint16_t)(l->test_count - built->test);
     return FORELOOP_OK;
 }
@@ -399,6 +420,7 @@ void foreloop_gbdt_layout_close(const foreloop_allocator *allocator, foreloop_gb
     foreloop_release(allocator, layout->columns);
     foreloop_release(allocator, layout->joins);
     foreloop_release(allocator, layout->leaves);
+    foreloop_release(allocator, layout->nodes);
     foreloop_release(allocator, layout->used);
     foreloop_release(allocator, layout);
 }

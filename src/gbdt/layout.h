@@ -4,8 +4,8 @@
  * Each tree has one of three shapes, by this rule:
  *   complete   depth at most 8, and a complete tree of its depth has at most 4 times its splits;
  *   joins      at most 256 leaves;
- *   walk       every other tree, and every tree with a categorical split or a threshold that is NaN: such trees are
- *              walked in the model itself. */
+ *   walk       every other tree, and every tree with a categorical split, a threshold that is NaN or a feature from
+ * 2^21 on: such trees are walked in the model itself. */
 #ifndef FORELOOP_GBDT_LAYOUT_H
 #define FORELOOP_GBDT_LAYOUT_H
 
@@ -34,9 +34,11 @@ struct foreloop_gbdt_layout {
     uint16_t *columns;
     foreloop_trees_join *joins;
     float *leaves;
+    foreloop_trees_node *nodes;
     size_t test_count, threshold_capacity, column_capacity;
     size_t join_count, join_capacity;
     size_t leaf_count, leaf_capacity;
+    size_t node_count, node_capacity;
 
     uint32_t *used; /* the features that the trees read, ascending */
     size_t used_count, used_capacity;

@@ -8,8 +8,7 @@
 enum {
     LANES = 8, /* walks that advance in step, so that their loads overlap */
     ROWS = FORELOOP_TREES_ROWS,
-    GROUP = FORELOOP_TREES_GROUP,
-    MIN_BLOCK = 12 /* rows from which on a block is faster than walks */
+    GROUP = FORELOOP_TREES_GROUP
 };
 
 /* The values of some rows. Value f of row r is values[r * row_stride + f * feature_stride]; `used`, unless NULL, says
@@ -78,29 +77,6 @@ static void walk(const foreloop_gbdt *gbdt, uint32_t depth, bool categorical, co
         walk_lanes(gbdt, depth, true, view, rows, nodes);
 }
 
-/* The margin of one output for row r: the lanes are neighbouring trees. */
-static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const row_view *view, size_t r) {
-    const float *const row = view->values + r * view->row_stride;
-    const float *const rows[LANES] = {row, row, row, row, row, row, row, row};
-    float sum = gbdt->base_margins[output];
-    size_t end = gbdt->output_trees[output + 1];
-    for (size_t first = gbdt->output_trees[output]; first < end; first += LANES) {
-        uint32_t nodes[LANES], depth = 0;
-        bool categorical = false;
-        size_t count = end - first < LANES ? end - first : LANES;
-        for (size_t lane = 0; lane < LANES; lane++) {
-            const foreloop_gbdt_tree *tree = &gbdt->trees[first + (lane < count ? lane : 0)];
-            nodes[lane] = tree->root;
-            depth = tree->depth > depth ? tree->depth : depth;
-            categorical |= tree->categorical != 0;
-        }
-        walk(gbdt, depth, categorical, view, rows, nodes);
-        for (size_t lane = 0; lane < count; lane++)
-            sum += gbdt->nodes[nodes[lane]].split.leaf;
-    }
-    return sum;
-}
-
 /* Adds one tree to the sums of the rows: the lanes are neighbouring rows. */
 static void walk_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree, const row_view *view, size_t row_count,
                       float *sums) {
@@ -133,6 +109,7 @@ static void copy_feature(float *values, const row_view *view, size_t place, size
 static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk *chunk, const row_view *view,
                            size_t row_count, int8_t *codes) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
+    const size_t read_end = layout->used_count > 0 ? (size_t)layout->used[layout->used_count - 1] + 1 : 0;
     alignas(64) float tile[GROUP * ROWS];
     size_t tile_end = 0; /* of the features that `tile` holds */
     for (size_t i = chunk->feature_begin; i < chunk->feature_end; i++) {
@@ -143,7 +120,7 @@ static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk 
         } else if (view->feature_stride == 1 && !view->used) {
             if (feature->feature >= tile_end) {
                 const size_t first = feature->feature / GROUP * GROUP;
-                const size_t count = gbdt->feature_count - first < GROUP ? gbdt->feature_count - first : GROUP;
+                const size_t count = read_end - first < GROUP ? read_end - first : GROUP;
                 layout->kernels.transpose(tile, view->values + first, view->row_stride, row_count, count);
                 tile_end = first + GROUP;
             }
@@ -155,19 +132,31 @@ static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk 
     }
 }
 
+/* The end of the trees from `begin` on that are all to be walked in the model, or all for the kernels. */
+static size_t end_of_run(const foreloop_gbdt_layout *layout, size_t begin, size_t end) {
+    const bool walked = layout->trees[begin].shape == FORELOOP_TREES_WALK;
+    size_t next = begin + 1;
+    while (next < end && (layout->trees[next].shape == FORELOOP_TREES_WALK) == walked)
+        next++;
+    return next;
+}
+
+static foreloop_trees_data kernel_data(const foreloop_gbdt_layout *layout) {
+    return (foreloop_trees_data){layout->thresholds, layout->columns, layout->joins, layout->leaves, layout->nodes};
+}
+
 /* Adds the trees begin <= t < end of a chunk to the sums. */
 static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const row_view *view, size_t row_count,
                       const int8_t *codes, float sums[ROWS]) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
-    const foreloop_trees_data data = {layout->thresholds, layout->columns, layout->joins, layout->leaves};
-    while (begin < end) {
-        size_t next = begin;
-        while (next < end && layout->trees[next].shape != FORELOOP_TREES_WALK)
-            next++;
-        if (next > begin)
+    const foreloop_trees_data data = kernel_data(layout);
+    for (size_t next; begin < end; begin = next) {
+        next = end_of_run(layout, begin, end);
+        if (layout->trees[begin].shape != FORELOOP_TREES_WALK)
             layout->kernels.add(sums, codes, row_count, &data, layout->trees + begin, next - begin);
-        for (begin = next; begin < end && layout->trees[begin].shape == FORELOOP_TREES_WALK; begin++)
-            walk_rows(gbdt, &gbdt->trees[begin], view, row_count, sums);
+        else
+            for (size_t t = begin; t < next; t++)
+                walk_rows(gbdt, &gbdt->trees[t], view, row_count, sums);
     }
 }
 
@@ -195,23 +184,63 @@ static void margins_of_block(const foreloop_gbdt *gbdt, const row_view *view, si
     }
 }
 
-static void margins_of_rows(const foreloop_gbdt *gbdt, const row_view *view, size_t row_count, float *outputs) {
-    if (row_count >= MIN_BLOCK || view->used) {
-        margins_of_block(gbdt, view, row_count, outputs);
-        return;
+/* ---- Single rows ------------------------------------------------------------------------------------------------- */
+
+/* The sum and trees begin <= t < end of the model, walked: the lanes are neighbouring trees. */
+static float add_walks(const foreloop_gbdt *gbdt, size_t begin, size_t end, const float *row, float sum) {
+    const row_view view = {row, 0, 1, NULL};
+    const float *const rows[LANES] = {row, row, row, row, row, row, row, row};
+    for (size_t first = begin; first < end; first += LANES) {
+        uint32_t nodes[LANES], depth = 0;
+        bool categorical = false;
+        size_t count = end - first < LANES ? end - first : LANES;
+        for (size_t lane = 0; lane < LANES; lane++) {
+            const foreloop_gbdt_tree *tree = &gbdt->trees[first + (lane < count ? lane : 0)];
+            nodes[lane] = tree->root;
+            depth = tree->depth > depth ? tree->depth : depth;
+            categorical |= tree->categorical != 0;
+        }
+        walk(gbdt, depth, categorical, &view, rows, nodes);
+        for (size_t lane = 0; lane < count; lane++)
+            sum += gbdt->nodes[nodes[lane]].split.leaf;
     }
-    for (size_t r = 0; r < row_count; r++)
-        for (size_t k = 0; k < gbdt->output_count; k++)
-            outputs[r * gbdt->output_count + k] = margin_of_row(gbdt, k, view, r);
+    return sum;
+}
+
+/* The margin of one output for one row. */
+static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float *row) {
+    const foreloop_gbdt_layout *layout = gbdt->layout;
+    const foreloop_trees_data data = kernel_data(layout);
+    const size_t end = gbdt->output_trees[output + 1];
+    float sum = gbdt->base_margins[output];
+    for (size_t begin = gbdt->output_trees[output], next; begin < end; begin = next) {
+        next = end_of_run(layout, begin, end);
+        sum = layout->trees[begin].shape == FORELOOP_TREES_WALK
+                  ? add_walks(gbdt, begin, next, row, sum)
+                  : layout->kernels.add_row(sum, row, &data, layout->trees + begin, next - begin);
+    }
+    return sum;
 }
 
 /* ---- Entries ----------------------------------------------------------------------------------------------------- */
 
-static float class_of_row(const foreloop_gbdt *gbdt, const row_view *view, size_t r) {
+static void margins_of_rows(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
+                            float *outputs) {
+    if (row_count >= gbdt->layout->kernels.min_rows) {
+        const row_view view = {rows, stride, 1, NULL};
+        margins_of_block(gbdt, &view, row_count, outputs);
+        return;
+    }
+    for (size_t r = 0; r < row_count; r++)
+        for (size_t k = 0; k < gbdt->output_count; k++)
+            outputs[r * gbdt->output_count + k] = margin_of_row(gbdt, k, rows + r * stride);
+}
+
+static float class_of_row(const foreloop_gbdt *gbdt, const float *row) {
     size_t best = 0;
-    float best_margin = margin_of_row(gbdt, 0, view, r);
+    float best_margin = margin_of_row(gbdt, 0, row);
     for (size_t k = 1; k < gbdt->output_count; k++) {
-        float margin = margin_of_row(gbdt, k, view, r);
+        float margin = margin_of_row(gbdt, k, row);
         if (margin > best_margin) {
             best = k;
             best_margin = margin;
@@ -221,14 +250,13 @@ static float class_of_row(const foreloop_gbdt *gbdt, const row_view *view, size_
 }
 
 float foreloop_gbdt_margin(const foreloop_gbdt *gbdt, const float *row) {
-    const row_view one = {row, 0, 1, NULL};
-    return margin_of_row(gbdt, 0, &one, 0);
+    return margin_of_row(gbdt, 0, row);
 }
 
 void foreloop_gbdt_margin_block(const foreloop_gbdt *gbdt, const float *values, size_t stride, size_t row_count,
                                 float *margins) {
     const row_view block = {values, 1, stride, gbdt->layout};
-    margins_of_rows(gbdt, &block, row_count, margins);
+    margins_of_block(gbdt, &block, row_count, margins);
 }
 
 foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
@@ -244,17 +272,15 @@ foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *ro
         rows = gbdt->base_margins;
         stride = 0;
     }
-    row_view block = {rows, stride, 1, NULL};
     if (!margin && gbdt->objective->transform == FORELOOP_TRANSFORM_CLASS) {
         for (size_t r = 0; r < row_count; r++)
-            outputs[r] = class_of_row(gbdt, &block, r);
+            outputs[r] = class_of_row(gbdt, rows + r * stride);
         return FORELOOP_OK;
     }
     for (size_t r = 0; r < row_count; r += ROWS) {
         const size_t count = row_count - r < ROWS ? row_count - r : ROWS;
         float *margins = outputs + r * gbdt->output_count;
-        block.values = rows + r * stride;
-        margins_of_rows(gbdt, &block, count, margins);
+        margins_of_rows(gbdt, rows + r * stride, count, stride, margins);
         for (size_t i = 0; !margin && i < count; i++)
             foreloop_gbdt_transform_row(gbdt->objective, margins + i * gbdt->output_count, gbdt->output_count);
     }

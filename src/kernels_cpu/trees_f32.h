@@ -1,12 +1,13 @@
 /*
- * Kernel family trees_f32: adds the leaves that a block of rows reaches, tree by tree, to the rows' sums.
+ * Kernel family trees_f32: adds the leaves that a block of rows, or a single row, reaches to the rows' sums, tree by
+ * tree.
  *
- * A split asks whether x < t. Of all thresholds of a feature, sorted and distinct, a value's code is the number of
- * those that are not above it, so that x < t[i] is the same as code <= i. Codes are bytes (less 128, to be signed),
- * laid out [column][row]: each test is one subtraction of bytes for a whole register of rows, cheap enough that all
- * tests of a tree are made for all rows, without branches and without gathers. A feature has a column for the splits
- * that send a missing value left, whose code is then 0, and another for those that send it right, whose code is then
- * the number of the thresholds.
+ * For a block: a split asks whether x < t. Of all thresholds of a feature, sorted and distinct, a value's code is the
+ * number of those that are not above it, so that x < t[i] is the same as code <= i. Codes are bytes (less 128, to be
+ * signed), laid out [column][row]: each test is one subtraction of bytes for a whole register of rows, cheap enough
+ * that all tests of a tree are made for all rows, without branches and without gathers. A feature has a column for the
+ * splits that send a missing value left, whose code is then 0, and another for those that send it right, whose code is
+ * then the number of the thresholds.
  *
  * Every sum is a function of its row alone: sums[r] + leaf in float32, tree after tree, so that all tiers give the same
  * bits.
@@ -55,11 +56,25 @@ typedef enum foreloop_trees_shape {
 } foreloop_trees_shape;
 
 typedef struct foreloop_trees_tree {
-    uint32_t test, join, leaf; /* the first of its */
+    uint32_t test, join, leaf, node; /* the first of its */
     uint16_t test_count;
     uint8_t shape;
-    uint8_t depth; /* of FORELOOP_TREES_COMPLETE */
+    uint8_t depth; /* below 256, as there are at most 256 leaves */
 } foreloop_trees_tree;
+
+/* A tree's node as a single row's walk takes it. Children are neighbours, left before right. */
+typedef struct foreloop_trees_node {
+    float value; /* threshold, or the leaf */
+    uint32_t word;
+} foreloop_trees_node;
+
+enum {
+    FORELOOP_TREES_LEFT = 0x1ff,         /* bits of the left child, counted from the root; a leaf is its own */
+    FORELOOP_TREES_IS_LEAF = 0x200,      /* the row stays here */
+    FORELOOP_TREES_DEFAULT_LEFT = 0x400, /* a missing value goes left */
+    FORELOOP_TREES_FEATURE_SHIFT = 11,   /* where the feature's number begins */
+    FORELOOP_TREES_FEATURES = 1 << 21    /* of nodes at the most */
+};
 
 /* Test i sends right the rows whose code in the column at codes + column[i] is above the byte of which threshold[i] is
  * four copies. */
@@ -68,10 +83,12 @@ typedef struct foreloop_trees_data {
     const uint16_t *columns;
     const foreloop_trees_join *joins;
     const float *leaves; /* 16 floats of any value follow the last one */
+    const foreloop_trees_node *nodes;
 } foreloop_trees_data;
 
 typedef struct foreloop_trees_f32 {
     foreloop_tier tier;
+    size_t min_rows; /* from so many on a block is faster than row by row */
     /* tile[16][64] = the first feature_count <= 16 values of row_count <= 64 rows, which have row_stride floats; what
      * is not given becomes 0 up to a whole group of rows and features. */
     void (*transpose)(float *tile, const float *rows, size_t row_stride, size_t row_count, size_t feature_count);
@@ -82,8 +99,13 @@ typedef struct foreloop_trees_f32 {
      * and codes may be anything, and the sums are anything afterwards. `codes` is aligned to 64 bytes. */
     void (*add)(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
                 const foreloop_trees_tree *trees, size_t tree_count);
+    /* `sum` and the leaves that one row reaches, which it walks to. */
+    float (*add_row)(float sum, const float *row, const foreloop_trees_data *data, const foreloop_trees_tree *trees,
+                     size_t tree_count);
 } foreloop_trees_f32;
 
+float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop_trees_data *data,
+                                     const foreloop_trees_tree *trees, size_t tree_count);
 void foreloop_trees_f32_ref(foreloop_trees_f32 *kernels);
 void foreloop_trees_f32_avx2(foreloop_trees_f32 *kernels);
 void foreloop_trees_f32_avx512(foreloop_trees_f32 *kernels);

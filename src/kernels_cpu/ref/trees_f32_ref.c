@@ -36,49 +36,55 @@ typedef struct bytes {
     uint8_t row[ROWS];
 } bytes;
 
-static inline bytes test(const foreloop_trees_data *data, size_t i, const int8_t *codes) {
+static inline void test(bytes *restrict result, const foreloop_trees_data *data, size_t i,
+                        const int8_t *restrict codes) {
     const int8_t threshold = (int8_t)data->thresholds[i], *column = codes + data->columns[i];
-    bytes result;
     for (size_t r = 0; r < ROWS; r++)
-        result.row[r] = column[r] > threshold ? 0xff : 0;
-    return result;
+        result->row[r] = column[r] > threshold ? 0xff : 0;
 }
 
-static inline bytes choose(const bytes *right, const bytes *if_left, const bytes *if_right) {
-    bytes result;
+static inline void choose(bytes *restrict result, const bytes *restrict right, const bytes *restrict if_left,
+                          const bytes *restrict if_right) {
     for (size_t r = 0; r < ROWS; r++)
-        result.row[r] = (uint8_t)((if_right->row[r] & right->row[r]) | (if_left->row[r] & ~right->row[r]));
-    return result;
+        result->row[r] = (uint8_t)((if_right->row[r] & right->row[r]) | (if_left->row[r] & ~right->row[r]));
 }
 
-/* The leaves' numbers in a complete tree: the tests of each level are brought down to the one that the row meets. */
+/* The leaves' numbers in a complete tree: the tests of each level are brought down to the one that the row meets,
+ * those that are left going from one half of `tests` to the other. */
 static void number_complete(bytes *numbers, const foreloop_trees_data *data, const foreloop_trees_tree *tree,
                             const int8_t *codes) {
-    bytes bits[FORELOOP_TREES_DEPTH], tests[FORELOOP_TREES_LEAVES / 2];
+    enum { HALF = FORELOOP_TREES_LEAVES / 2 };
+    bytes bits[FORELOOP_TREES_DEPTH], tests[2 * HALF];
     memset(numbers, 0, sizeof *numbers);
     for (unsigned level = 0; level < tree->depth; level++) {
         const size_t width = (size_t)1 << level;
+        bytes *from = tests, *to = tests + HALF;
         for (size_t i = 0; i < width; i++)
-            tests[i] = test(data, tree->test + width - 1 + i, codes);
-        for (unsigned upper = level; upper-- > 0;)
+            test(&from[i], data, tree->test + width - 1 + i, codes);
+        for (unsigned upper = level; upper-- > 0;) {
             for (size_t i = 0; i < (size_t)1 << upper; i++)
-                tests[i] = choose(&bits[upper], &tests[2 * i], &tests[2 * i + 1]);
-        bits[level] = tests[0];
+                choose(&to[i], &bits[upper], &from[2 * i], &from[2 * i + 1]);
+            bytes *left_over = from;
+            from = to;
+            to = left_over;
+        }
+        bits[level] = from[0];
         for (size_t r = 0; r < ROWS; r++)
-            numbers->row[r] = (uint8_t)(2u * numbers->row[r] + (tests[0].row[r] & 1u));
+            numbers->row[r] = (uint8_t)(2u * numbers->row[r] + (bits[level].row[r] & 1u));
     }
 }
 
 static void number_joins(bytes *numbers, const foreloop_trees_data *data, const foreloop_trees_tree *tree,
                          const int8_t *codes) {
-    bytes slots[FORELOOP_TREES_SLOTS], if_right;
+    bytes slots[FORELOOP_TREES_SLOTS], right, if_left, if_right;
     memset(&slots[0], 0, sizeof slots[0]);
     for (size_t i = 0; i < tree->test_count; i++) {
         const foreloop_trees_join *join = &data->joins[tree->join + i];
-        const bytes right = test(data, tree->test + i, codes);
+        test(&right, data, tree->test + i, codes);
+        if_left = slots[join->left];
         for (size_t r = 0; r < ROWS; r++)
             if_right.row[r] = (uint8_t)(slots[join->right].row[r] + join->left_leaves);
-        slots[join->into] = choose(&right, &slots[join->left], &if_right);
+        choose(&slots[join->into], &right, &if_left, &if_right);
     }
     *numbers = slots[1];
 }
@@ -96,9 +102,44 @@ static void add(float *sums, const int8_t *codes, size_t row_count, const forelo
     }
 }
 
+enum { LANES = 8 }; /* walks that advance in step, so that their loads overlap */
+
+/* One step in each lane. */
+static inline void step(uint32_t current[LANES], const foreloop_trees_node *const nodes[LANES], const float *row) {
+    for (int lane = 0; lane < LANES; lane++) {
+        const foreloop_trees_node node = nodes[lane][current[lane]];
+        const float x = row[node.word >> FORELOOP_TREES_FEATURE_SHIFT];
+        const uint32_t missing_left = (x != x) & (node.word / FORELOOP_TREES_DEFAULT_LEFT);
+        const uint32_t left = (uint32_t)(x < node.value) | missing_left | (node.word / FORELOOP_TREES_IS_LEAF);
+        current[lane] = (node.word & FORELOOP_TREES_LEFT) + (~left & 1u);
+    }
+}
+
+float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop_trees_data *data,
+                                     const foreloop_trees_tree *trees, size_t tree_count) {
+    for (size_t first = 0; first < tree_count; first += LANES) {
+        const size_t count = tree_count - first < LANES ? tree_count - first : LANES;
+        const foreloop_trees_node *nodes[LANES];
+        uint32_t current[LANES] = {0};
+        unsigned depth = 0;
+        for (size_t lane = 0; lane < LANES; lane++) {
+            const foreloop_trees_tree *tree = &trees[first + (lane < count ? lane : 0)];
+            nodes[lane] = data->nodes + tree->node;
+            depth = tree->depth > depth ? tree->depth : depth;
+        }
+        for (; depth > 0; depth--)
+            step(current, nodes, row);
+        for (size_t lane = 0; lane < count; lane++)
+            sum += nodes[lane][current[lane]].value;
+    }
+    return sum;
+}
+
 void foreloop_trees_f32_ref(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_REF;
+    kernels->min_rows = 48;
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;
+    kernels->add_row = foreloop_trees_f32_add_row_ref;
 }

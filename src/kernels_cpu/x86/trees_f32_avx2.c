@@ -267,7 +267,9 @@ static void add(float *sums, const int8_t *codes, size_t row_count, const forelo
 
 void foreloop_trees_f32_avx2(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX2;
+    kernels->min_rows = 12;
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;
+    kernels->add_row = foreloop_trees_f32_add_row_ref; /* gathers of 8 are no faster */
 }

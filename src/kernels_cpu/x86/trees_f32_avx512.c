@@ -270,9 +270,81 @@ static void add(float *sums, const int8_t *codes, size_t row_count, const forelo
         _mm512_i32scatter_ps(sums + i, places, s[i], 4);
 }
 
+/* ---- A single row ------------------------------------------------------------------------------------------------ */
+
+/* Of 16 neighbouring trees, one in a lane: where their roots are, and which node each walk has come to. */
+typedef struct walks {
+    __m512i roots, current;
+} walks;
+
+/* Values and words of the nodes of all lanes. */
+INLINE void load_nodes(const walks *w, const foreloop_trees_node *nodes, __m512 *values, __m512i *words) {
+    const __m512i index = _mm512_add_epi32(w->roots, w->current);
+    const __m512i low = _mm512_i32gather_epi64(_mm512_castsi512_si256(index), nodes, 8);
+    const __m512i high = _mm512_i32gather_epi64(_mm512_extracti64x4_epi64(index, 1), nodes, 8);
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    *values = _mm512_castsi512_ps(_mm512_permutex2var_epi32(low, even, high));
+    *words = _mm512_permutex2var_epi32(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
+}
+
+INLINE void step(walks *w, const foreloop_trees_node *nodes, const float *row) {
+    __m512 values;
+    __m512i words;
+    load_nodes(w, nodes, &values, &words);
+    const __m512 x = _mm512_i32gather_ps(_mm512_srli_epi32(words, FORELOOP_TREES_FEATURE_SHIFT), row, 4);
+    const __mmask16 missing_left = _mm512_mask_test_epi32_mask(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), words,
+                                                               _mm512_set1_epi32(FORELOOP_TREES_DEFAULT_LEFT));
+    const __mmask16 split = _mm512_testn_epi32_mask(words, _mm512_set1_epi32(FORELOOP_TREES_IS_LEAF));
+    const __mmask16 not_less = _mm512_mask_cmp_ps_mask(split, x, values, _CMP_NLT_UQ);
+    w->current = _mm512_and_si512(words, _mm512_set1_epi32(FORELOOP_TREES_LEFT));
+    w->current =
+        _mm512_mask_add_epi32(w->current, _kandn_mask16(missing_left, not_less), w->current, _mm512_set1_epi32(1));
+}
+
+/* Walks of `groups` times 16 trees, of which tree_count are there. */
+INLINE float add_row_groups(float sum, const float *row, const foreloop_trees_node *nodes,
+                            const foreloop_trees_tree *trees, size_t tree_count, int groups) {
+    walks w[4];
+    unsigned depth = 0;
+    uint32_t roots[64];
+    float leaves[64];
+    for (size_t i = 0; i < 16 * (size_t)groups; i++) {
+        const foreloop_trees_tree *tree = &trees[i < tree_count ? i : 0];
+        roots[i] = tree->node;
+        depth = tree->depth > depth ? tree->depth : depth;
+    }
+    for (int g = 0; g < groups; g++) {
+        w[g].roots = _mm512_loadu_si512(roots + 16 * g);
+        w[g].current = _mm512_setzero_si512();
+    }
+    for (; depth > 0; depth--)
+        for (int g = 0; g < groups; g++)
+            step(&w[g], nodes, row);
+    for (int g = 0; g < groups; g++)
+        _mm512_storeu_ps(leaves + 16 * g,
+                         _mm512_i32gather_ps(_mm512_add_epi32(w[g].roots, w[g].current), (const float *)nodes, 8));
+    for (size_t i = 0; i < tree_count; i++)
+        sum += leaves[i];
+    return sum;
+}
+
+static float add_row(float sum, const float *row, const foreloop_trees_data *data, const foreloop_trees_tree *trees,
+                     size_t tree_count) {
+    for (; tree_count >= 64; trees += 64, tree_count -= 64)
+        sum = add_row_groups(sum, row, data->nodes, trees, 64, 4);
+    for (; tree_count > 0; trees += 16) {
+        const size_t count = tree_count < 16 ? tree_count : 16;
+        sum = add_row_groups(sum, row, data->nodes, trees, count, 1);
+        tree_count -= count;
+    }
+    return sum;
+}
+
 void foreloop_trees_f32_avx512(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX512;
+    kernels->min_rows = 12;
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;
+    kernels->add_row = add_row;
 }
