@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { NO_NODE = UINT32_MAX, COMPLETE_EXCESS = 4 };
+#define NO_NODE UINT32_MAX
+enum { COMPLETE_EXCESS = 4 };
 
 /* A test that waits for its code. Ascending keys are ascending features, then thresholds. */
 typedef struct pending {
@@ -20,7 +21,7 @@ typedef struct builder {
     foreloop_error *error;
     pending *tests; /* by test */
     size_t capacity;
-    pending *sorted;
+    pending *sorted; /* the tests of a chunk, and room for as many */
     size_t sorted_capacity;
 } builder;
 
@@ -202,10 +203,22 @@ static foreloop_status build_tree(builder *b, size_t index) {
 
 /* ---- Codes ------------------------------------------------------------------------------------------------------- */
 
-static int compare_pending(const void *a, const void *b, const void *context) {
-    (void)context;
-    uint64_t x = ((const pending *)a)->key, y = ((const pending *)b)->key;
-    return (x > y) - (x < y);
+/* Sorts by key: digit after digit from the lowest on, each time from one half of `items` to the other, in linear time.
+ * The items and, in the end, the result are in the first half. */
+static void sort_pending(pending *items, size_t count) {
+    pending *from = items, *to = items + count;
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+        size_t places[257] = {0};
+        for (size_t i = 0; i < count; i++)
+            places[(from[i].key >> shift & 255) + 1]++;
+        for (size_t digit = 0; digit < 256; digit++)
+            places[digit + 1] += places[digit];
+        for (size_t i = 0; i < count; i++)
+            to[places[from[i].key >> shift & 255]++] = from[i];
+        pending *sorted = to;
+        to = from;
+        from = sorted;
+    }
 }
 
 static uint32_t feature_of(const pending *test) {
@@ -297,12 +310,12 @@ static foreloop_status build_chunks(builder *b, size_t begin, size_t end) {
     foreloop_gbdt_layout *l = b->layout;
     const size_t first = l->trees[begin].test, last = end < b->gbdt->tree_count ? l->trees[end].test : l->test_count;
     size_t count = 0, columns = 0, thresholds;
-    FORELOOP_TRY(foreloop_reserve(&b->gbdt->allocator, &b->sorted, &b->sorted_capacity, 0, last - first,
+    FORELOOP_TRY(foreloop_reserve(&b->gbdt->allocator, &b->sorted, &b->sorted_capacity, 0, 2 * (last - first),
                                   sizeof *b->sorted, b->error));
     for (size_t i = first; i < last; i++)
         if (b->tests[i].node != NO_NODE)
             b->sorted[count++] = b->tests[i];
-    foreloop_sort(b->sorted, count, sizeof *b->sorted, compare_pending, NULL);
+    sort_pending(b->sorted, count);
     if (count_columns(b, count) > FORELOOP_TREES_COLUMNS) {
         const size_t middle = begin + (end - begin) / 2;
         FORELOOP_TRY(build_chunks(b, begin, middle));

@@ -64,44 +64,70 @@ INLINE __m512 look_up(const __m512 t[8], const float *table, int level, __m512i 
     return _mm512_i32gather_ps(m, table, 4);
 }
 
-INLINE void quantise_groups(int8_t *codes, const float *values, const foreloop_trees_feature *feature,
-                            const float *table, int levels, int groups) {
-    __m512 t[8], x[4];
-    __m512i m[4];
+/* m[g] = the codes of a group of values, NaN being below every threshold. Permutations and comparisons share a port,
+ * so that the first two levels, of one threshold and of two, do without permutations. */
+INLINE void find_codes(__m512i *m, const __m512 *x, const float *table, int levels, int groups) {
+    __m512 t[8];
     for (int i = 0; i < 8 && i << 4 < 1 << levels; i++)
         t[i] = _mm512_loadu_ps(table + 16 * i);
     for (int g = 0; g < groups; g++) {
-        x[g] = _mm512_loadu_ps(values + 16 * g);
-        m[g] = _mm512_set1_epi32(1);
+        const __mmask16 upper = _mm512_cmp_ps_mask(_mm512_set1_ps(table[1]), x[g], _CMP_LE_OQ);
+        const __m512 second = _mm512_mask_blend_ps(upper, _mm512_set1_ps(table[2]), _mm512_set1_ps(table[3]));
+        m[g] = _mm512_mask_blend_epi32(upper, _mm512_set1_epi32(4), _mm512_set1_epi32(6));
+        m[g] = _mm512_mask_or_epi32(m[g], _mm512_cmp_ps_mask(second, x[g], _CMP_LE_OQ), m[g], _mm512_set1_epi32(1));
     }
-    for (int level = 0; level < levels; level++)
+    for (int level = 2; level < levels; level++)
         for (int g = 0; g < groups; g++) {
-            __mmask16 not_above = _mm512_cmp_ps_mask(look_up(t, table, level, m[g]), x[g], _CMP_LE_OQ);
+            const __mmask16 not_above = _mm512_cmp_ps_mask(look_up(t, table, level, m[g]), x[g], _CMP_LE_OQ);
             m[g] = _mm512_add_epi32(m[g], m[g]);
             m[g] = _mm512_mask_or_epi32(m[g], not_above, m[g], _mm512_set1_epi32(1));
         }
-    const __m512i zero = _mm512_set1_epi32((1 << levels) + 128); /* the place of code 0 */
-    if (feature->lefts < FORELOOP_TREES_COLUMNS)                 /* NaN is below every threshold here */
-        for (int g = 0; g < groups; g++)
-            _mm_store_si128((__m128i *)(codes + feature->lefts * FORELOOP_TREES_ROWS + 16 * g),
-                            _mm512_cvtepi32_epi8(_mm512_sub_epi32(m[g], zero)));
+    for (int g = 0; g < groups; g++)
+        m[g] = _mm512_sub_epi32(m[g], _mm512_set1_epi32((1 << levels) + 128)); /* code 0 stands for -128 */
+}
+
+/* The codes of a whole block. */
+INLINE void quantise_block(int8_t *codes, const float *values, const foreloop_trees_feature *feature,
+                           const float *table, int levels) {
+    __m512 x[4];
+    __m512i m[4];
+    __mmask64 missing = 0;
+    for (int g = 0; g < 4; g++) {
+        x[g] = _mm512_loadu_ps(values + 16 * g);
+        missing |= (__mmask64)_mm512_cmp_ps_mask(x[g], x[g], _CMP_UNORD_Q) << 16 * g;
+    }
+    find_codes(m, x, table, levels, 4);
+    /* Packing works within 128 bits: rows come out in fours, 0-3, 16-19, 32-35, 48-51, 4-7 ... */
+    const __m512i fours = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    const __m512i packed = _mm512_permutexvar_epi32(
+        fours, _mm512_packs_epi16(_mm512_packs_epi32(m[0], m[1]), _mm512_packs_epi32(m[2], m[3])));
+    if (feature->lefts < FORELOOP_TREES_COLUMNS)
+        _mm512_store_si512(codes + feature->lefts * FORELOOP_TREES_ROWS, packed);
     if (feature->rights < FORELOOP_TREES_COLUMNS)
-        for (int g = 0; g < groups; g++) {
-            __mmask16 missing = _mm512_cmp_ps_mask(x[g], x[g], _CMP_UNORD_Q);
-            __m512i code = _mm512_mask_mov_epi32(_mm512_sub_epi32(m[g], zero), missing,
-                                                 _mm512_set1_epi32((int)feature->count - 128));
-            _mm_store_si128((__m128i *)(codes + feature->rights * FORELOOP_TREES_ROWS + 16 * g),
-                            _mm512_cvtepi32_epi8(code));
-        }
+        _mm512_store_si512(codes + feature->rights * FORELOOP_TREES_ROWS,
+                           _mm512_mask_blend_epi8(missing, packed, _mm512_set1_epi8((char)(feature->count - 128))));
+}
+
+/* The codes of one group of rows. */
+INLINE void quantise_group(int8_t *codes, const float *values, const foreloop_trees_feature *feature,
+                           const float *table, int levels) {
+    const __m512 x = _mm512_loadu_ps(values);
+    __m512i m;
+    find_codes(&m, &x, table, levels, 1);
+    if (feature->lefts < FORELOOP_TREES_COLUMNS)
+        _mm_store_si128((__m128i *)(codes + feature->lefts * FORELOOP_TREES_ROWS), _mm512_cvtepi32_epi8(m));
+    m = _mm512_mask_mov_epi32(m, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32((int)feature->count - 128));
+    if (feature->rights < FORELOOP_TREES_COLUMNS)
+        _mm_store_si128((__m128i *)(codes + feature->rights * FORELOOP_TREES_ROWS), _mm512_cvtepi32_epi8(m));
 }
 
 INLINE void quantise_levels(int8_t *codes, const float *values, size_t group_count,
                             const foreloop_trees_feature *feature, const float *table, int levels) {
     if (group_count == 4)
-        quantise_groups(codes, values, feature, table, levels, 4);
+        quantise_block(codes, values, feature, table, levels);
     else
         for (size_t g = 0; g < group_count; g++)
-            quantise_groups(codes + 16 * g, values + 16 * g, feature, table, levels, 1);
+            quantise_group(codes + 16 * g, values + 16 * g, feature, table, levels);
 }
 
 static void quantise(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
