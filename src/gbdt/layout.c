@@ -393,6 +393,22 @@ static foreloop_status build_used(builder *b) {
     return FORELOOP_OK;
 }
 
+/* ---- Blocks or rows ---------------------------------------------------------------------------------------------- */
+
+/* The number of rows at which their walks take as long as a block. */
+static size_t break_even(const foreloop_gbdt_layout *layout, size_t tree_count) {
+    const foreloop_trees_costs costs = layout->kernels.costs;
+    double block = (double)costs.feature * (double)layout->feature_count, row = 1.0;
+    for (size_t t = 0; t < tree_count; t++) {
+        const foreloop_trees_tree *tree = &layout->trees[t];
+        if (tree->shape == FORELOOP_TREES_WALK)
+            continue;
+        block += (double)tree->test_count * (tree->shape == FORELOOP_TREES_JOINS ? costs.join : costs.test);
+        row += (double)tree->depth * costs.step;
+    }
+    return (size_t)fmin(block / row, FORELOOP_TREES_ROWS);
+}
+
 /* ---- Making ------------------------------------------------------------------------------------------------------ */
 
 static foreloop_status build(builder *b) {
@@ -406,6 +422,7 @@ static foreloop_status build(builder *b) {
         l->leaves[l->leaf_count + i] = 0.0f;
     if (b->gbdt->tree_count > 0)
         FORELOOP_TRY(build_chunks(b, 0, b->gbdt->tree_count));
+    l->min_rows = break_even(l, b->gbdt->tree_count);
     return build_used(b);
 }
 

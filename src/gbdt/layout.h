@@ -20,6 +20,7 @@ typedef struct foreloop_gbdt_chunk {
 
 struct foreloop_gbdt_layout {
     foreloop_trees_f32 kernels;
+    size_t min_rows;            /* from so many on a block is faster than row by row */
     foreloop_trees_tree *trees; /* of gbdt->trees, one by one */
 
     foreloop_gbdt_chunk *chunks;

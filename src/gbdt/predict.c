@@ -226,7 +226,7 @@ static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float
 
 static void margins_of_rows(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
                             float *outputs) {
-    if (row_count >= gbdt->layout->kernels.min_rows) {
+    if (row_count >= gbdt->layout->min_rows) {
         const row_view view = {rows, stride, 1, NULL};
         margins_of_block(gbdt, &view, row_count, outputs);
         return;

@@ -86,9 +86,15 @@ typedef struct foreloop_trees_data {
     const foreloop_trees_node *nodes;
 } foreloop_trees_data;
 
+/* What kernels take, measured, in units of a tenth of a nanosecond: for a block, each test of a complete tree, each
+ * test with its join, and each feature for a group of rows; for a single row, each step of a walk. */
+typedef struct foreloop_trees_costs {
+    uint16_t test, join, feature, step;
+} foreloop_trees_costs;
+
 typedef struct foreloop_trees_f32 {
     foreloop_tier tier;
-    size_t min_rows; /* from so many on a block is faster than row by row */
+    foreloop_trees_costs costs;
     /* tile[16][64] = the first feature_count <= 16 values of row_count <= 64 rows, which have row_stride floats; what
      * is not given becomes 0 up to a whole group of rows and features. */
     void (*transpose)(float *tile, const float *rows, size_t row_stride, size_t row_count, size_t feature_count);

@@ -137,7 +137,7 @@ float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop
 
 void foreloop_trees_f32_ref(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_REF;
-    kernels->min_rows = 48;
+    kernels->costs = (foreloop_trees_costs){.test = 58, .join = 70, .feature = 1150, .step = 23};
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

@@ -267,7 +267,7 @@ static void add(float *sums, const int8_t *codes, size_t row_count, const forelo
 
 void foreloop_trees_f32_avx2(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX2;
-    kernels->min_rows = 8;
+    kernels->costs = (foreloop_trees_costs){.test = 15, .join = 30, .feature = 200, .step = 23};
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

@@ -368,7 +368,7 @@ static float add_row(float sum, const float *row, const foreloop_trees_data *dat
 
 void foreloop_trees_f32_avx512(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX512;
-    kernels->min_rows = 8;
+    kernels->costs = (foreloop_trees_costs){.test = 7, .join = 22, .feature = 120, .step = 15};
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;
