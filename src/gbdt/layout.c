@@ -404,7 +404,9 @@ static size_t break_even(const foreloop_gbdt_layout *layout, size_t tree_count) 
         if (tree->shape == FORELOOP_TREES_WALK)
             continue;
         block += (double)tree->test_count * (tree->shape == FORELOOP_TREES_JOINS ? costs.join : costs.test);
-        row += (double)tree->depth * costs.step;
+        /* Walks end when all that advance in step are at leaves: in deep trees long before the deepest one. */
+        const double common = 2.0 * log2((double)tree->test_count + 1.0);
+        row += fmin(tree->depth, common) * costs.step;
     }
     return (size_t)fmin(block / row, FORELOOP_TREES_ROWS);
 }

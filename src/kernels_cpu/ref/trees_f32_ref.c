@@ -104,15 +104,18 @@ static void add(float *sums, const int8_t *codes, size_t row_count, const forelo
 
 enum { LANES = 8 }; /* walks that advance in step, so that their loads overlap */
 
-/* One step in each lane. */
-static inline void step(uint32_t current[LANES], const foreloop_trees_node *const nodes[LANES], const float *row) {
+/* One step in each lane; 0 when all were at leaves before. */
+static inline uint32_t step(uint32_t current[LANES], const foreloop_trees_node *const nodes[LANES], const float *row) {
+    uint32_t at_leaf = FORELOOP_TREES_IS_LEAF;
     for (int lane = 0; lane < LANES; lane++) {
         const foreloop_trees_node node = nodes[lane][current[lane]];
         const float x = row[node.word >> FORELOOP_TREES_FEATURE_SHIFT];
         const uint32_t missing_left = (x != x) & (node.word / FORELOOP_TREES_DEFAULT_LEFT);
         const uint32_t left = (uint32_t)(x < node.value) | missing_left | (node.word / FORELOOP_TREES_IS_LEAF);
         current[lane] = (node.word & FORELOOP_TREES_LEFT) + (~left & 1u);
+        at_leaf &= node.word;
     }
+    return at_leaf ^ FORELOOP_TREES_IS_LEAF;
 }
 
 float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop_trees_data *data,
@@ -127,8 +130,8 @@ float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop
             nodes[lane] = data->nodes + tree->node;
             depth = tree->depth > depth ? tree->depth : depth;
         }
-        for (; depth > 0; depth--)
-            step(current, nodes, row);
+        while (depth-- > 0 && step(current, nodes, row))
+            ;
         for (size_t lane = 0; lane < count; lane++)
             sum += nodes[lane][current[lane]].value;
     }

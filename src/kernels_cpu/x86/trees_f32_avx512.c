@@ -313,7 +313,8 @@ INLINE void load_nodes(const walks *w, const foreloop_trees_node *nodes, __m512 
     *words = _mm512_permutex2var_epi32(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
 }
 
-INLINE void step(walks *w, const foreloop_trees_node *nodes, const float *row) {
+/* Tells which walks have not been at a leaf before. */
+INLINE __mmask16 step(walks *w, const foreloop_trees_node *nodes, const float *row) {
     __m512 values;
     __m512i words;
     load_nodes(w, nodes, &values, &words);
@@ -325,6 +326,7 @@ INLINE void step(walks *w, const foreloop_trees_node *nodes, const float *row) {
     w->current = _mm512_and_si512(words, _mm512_set1_epi32(FORELOOP_TREES_LEFT));
     w->current =
         _mm512_mask_add_epi32(w->current, _kandn_mask16(missing_left, not_less), w->current, _mm512_set1_epi32(1));
+    return split;
 }
 
 /* Walks of `groups` times 16 trees, of which tree_count are there. */
@@ -343,9 +345,11 @@ INLINE float add_row_groups(float sum, const float *row, const foreloop_trees_no
         w[g].roots = _mm512_loadu_si512(roots + 16 * g);
         w[g].current = _mm512_setzero_si512();
     }
-    for (; depth > 0; depth--)
+    for (unsigned on_the_way = 1; depth > 0 && on_the_way; depth--) {
+        on_the_way = 0;
         for (int g = 0; g < groups; g++)
-            step(&w[g], nodes, row);
+            on_the_way |= step(&w[g], nodes, row);
+    }
     for (int g = 0; g < groups; g++)
         _mm512_storeu_ps(leaves + 16 * g,
                          _mm512_i32gather_ps(_mm512_add_epi32(w[g].roots, w[g].current), (const float *)nodes, 8));
