@@ -121,6 +121,8 @@ static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk 
 
 /* The end of the trees from `begin` on that are all to be walked in the model, or all for the kernels. */
 static size_t end_of_run(const foreloop_gbdt_layout *layout, size_t begin, size_t end) {
+    if (!layout->has_walks)
+        return end;
     const bool walked = layout->trees[begin].shape == FORELOOP_TREES_WALK;
     size_t next = begin + 1;
     while (next < end && (layout->trees[next].shape == FORELOOP_TREES_WALK) == walked)
@@ -128,15 +130,11 @@ static size_t end_of_run(const foreloop_gbdt_layout *layout, size_t begin, size_
     return next;
 }
 
-static foreloop_trees_data kernel_data(const foreloop_gbdt_layout *layout) {
-    return (foreloop_trees_data){layout->thresholds, layout->columns, layout->joins, layout->leaves, layout->nodes};
-}
-
 /* Adds the trees begin <= t < end of a chunk to the sums. */
 static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const row_view *view, size_t row_count,
                       const int8_t *codes, float sums[ROWS]) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
-    const foreloop_trees_data data = kernel_data(layout);
+    const foreloop_trees_data data = {layout->thresholds, layout->columns, layout->joins, layout->leaves};
     for (size_t next; begin < end; begin = next) {
         next = end_of_run(layout, begin, end);
         if (layout->trees[begin].shape != FORELOOP_TREES_WALK)
@@ -197,14 +195,14 @@ static float add_walks(const foreloop_gbdt *gbdt, size_t begin, size_t end, cons
 /* The margin of one output for one row. */
 static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float *row) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
-    const foreloop_trees_data data = kernel_data(layout);
     const size_t end = gbdt->output_trees[output + 1];
     float sum = gbdt->base_margins[output];
     for (size_t begin = gbdt->output_trees[output], next; begin < end; begin = next) {
         next = end_of_run(layout, begin, end);
-        sum = layout->trees[begin].shape == FORELOOP_TREES_WALK
-                  ? add_walks(gbdt, begin, next, row, sum)
-                  : layout->kernels.add_row(sum, row, &data, layout->trees + begin, next - begin);
+        sum =
+            layout->trees[begin].shape == FORELOOP_TREES_WALK
+                ? add_walks(gbdt, begin, next, row, sum)
+                : layout->kernels.add_row(sum, row, layout->nodes, layout->roots + begin, next - begin, layout->depth);
     }
     return sum;
 }
