@@ -312,11 +312,13 @@ static foreloop_status next_item(foreloop_json *json, bool is_object, bool *more
 
 /* Without scratch the key is checked only; *more is false when the object was closed. */
 static foreloop_status next_key(foreloop_json *json, foreloop_buffer *scratch, foreloop_text *key, bool *more) {
+    foreloop_text unused;
+
     FORELOOP_TRY(next_item(json, true, more));
     if (!*more)
         return FORELOOP_OK;
     if (json->binary)
-        return foreloop_ubjson_text(json, key);
+        return foreloop_ubjson_text(json, scratch ? key : &unused);
     if (foreloop_json_peek(json) != FORELOOP_JSON_STRING)
         return foreloop_json_fail_type(json, "a key in double quotes");
     FORELOOP_TRY(read_string(json, scratch, key));

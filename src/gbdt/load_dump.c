@@ -202,7 +202,11 @@ static foreloop_status read_id(foreloop_json *json, int64_t *id, bool *has) {
 
 static foreloop_status read_vector(dump_loader *loader, dump_node *node) {
     foreloop_json *json = loader->json;
-    FORELOOP_TRY(foreloop_json_floats(json, &loader->leaf));
+    foreloop_status status = foreloop_json_floats(json, &loader->leaf);
+    if (status == FORELOOP_ERROR_FORMAT && json->offset < json->size && json->data[json->offset] == '.')
+        return foreloop_fail(json->error, FORELOOP_ERROR_UNSUPPORTED,
+                             "%s: the dump leaves out numbers of vector leaves (\"...\"): use save_model", json->name);
+    FORELOOP_TRY(status);
     const size_t width = loader->leaf.count;
     if (width < 2 || width > FORELOOP_GBDT_MAX_OUTPUTS)
         return foreloop_json_fail(json, "a leaf of %zu numbers", width);

@@ -108,7 +108,7 @@ static foreloop_status check_column(const foreloop_gbdt_tree_loader *loader, con
 static foreloop_status check_columns(const foreloop_gbdt_tree_loader *loader) {
     for (int i = FORELOOP_GBDT_LEFT; i <= FORELOOP_GBDT_SPLIT_TYPE; i++)
         FORELOOP_TRY(check_column(loader, integer_names[i], loader->integers[i].count, i == FORELOOP_GBDT_SPLIT_TYPE));
-    for (int i = FORELOOP_GBDT_CONDITION; i <= FORELOOP_GBDT_COVER; i++)
+    for (int i = FORELOOP_GBDT_CONDITION; i <= FORELOOP_GBDT_SUM_HESSIAN; i++)
         FORELOOP_TRY(check_column(loader, float_names[i], loader->floats[i].count, i != FORELOOP_GBDT_CONDITION));
     return FORELOOP_OK;
 }
@@ -128,10 +128,10 @@ static foreloop_gbdt_source_node node_of(const foreloop_gbdt_tree_loader *loader
     };
     if (integers[FORELOOP_GBDT_SPLIT_TYPE].count > 0)
         node.categorical = integers[FORELOOP_GBDT_SPLIT_TYPE].items[i] != 0;
-    if (floats[FORELOOP_GBDT_GAIN].count > 0)
-        node.origin.gain = floats[FORELOOP_GBDT_GAIN].items[i];
-    if (floats[FORELOOP_GBDT_COVER].count > 0)
-        node.origin.cover = floats[FORELOOP_GBDT_COVER].items[i];
+    if (floats[FORELOOP_GBDT_LOSS_CHANGES].count > 0)
+        node.origin.gain = floats[FORELOOP_GBDT_LOSS_CHANGES].items[i];
+    if (floats[FORELOOP_GBDT_SUM_HESSIAN].count > 0)
+        node.origin.cover = floats[FORELOOP_GBDT_SUM_HESSIAN].items[i];
     return node;
 }
 
@@ -191,8 +191,8 @@ foreloop_status foreloop_gbdt_load_tree(foreloop_gbdt_tree_loader *loader) {
     foreloop_gbdt_source_tree tree = {
         .node_count = loader->integers[FORELOOP_GBDT_LEFT].count,
         .width = loader->leaf_size > 1 ? loader->leaf_size : 1,
-        .has_gain = loader->floats[FORELOOP_GBDT_GAIN].count > 0,
-        .has_cover = loader->floats[FORELOOP_GBDT_COVER].count > 0,
+        .has_gain = loader->floats[FORELOOP_GBDT_LOSS_CHANGES].count > 0,
+        .has_cover = loader->floats[FORELOOP_GBDT_SUM_HESSIAN].count > 0,
     };
     FORELOOP_TRY(foreloop_reserve(&loader->gbdt->allocator, &loader->nodes, &loader->node_capacity, 0, tree.node_count,
                                   sizeof *loader->nodes, json->error));

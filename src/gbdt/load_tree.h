@@ -19,10 +19,10 @@ typedef enum foreloop_gbdt_integer_column {
 
 typedef enum foreloop_gbdt_float_column {
     FORELOOP_GBDT_CONDITION,
-    FORELOOP_GBDT_GAIN,        /* may be absent */
-    FORELOOP_GBDT_COVER,       /* may be absent */
-    FORELOOP_GBDT_BASE_WEIGHT, /* vector leaves up to XGBoost 3.1: of all nodes, each a vector */
-    FORELOOP_GBDT_LEAF_WEIGHT, /* vector leaves since 3.2: of the leaves, which tell their places as right children */
+    FORELOOP_GBDT_LOSS_CHANGES, /* may be absent */
+    FORELOOP_GBDT_SUM_HESSIAN,  /* may be absent */
+    FORELOOP_GBDT_BASE_WEIGHT,  /* vector leaves up to XGBoost 3.1: of all nodes, each a vector */
+    FORELOOP_GBDT_LEAF_WEIGHT,  /* vector leaves since 3.2: of the leaves, which tell their places as right children */
     FORELOOP_GBDT_FLOAT_COLUMNS
 } foreloop_gbdt_float_column;
 

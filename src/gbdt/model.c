@@ -418,6 +418,8 @@ void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info)
         .prediction_count = gbdt->objective->transform == FORELOOP_TRANSFORM_CLASS ? 1 : gbdt->output_count,
         .iteration_count = gbdt->iteration_count,
         .best_iteration = gbdt->best_iteration,
+        .has_gain = gbdt->has_gain,
+        .has_cover = gbdt->has_cover,
     };
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
 }
