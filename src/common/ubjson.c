@@ -214,23 +214,25 @@ foreloop_status foreloop_ubjson_double(foreloop_json *json, double *value) {
 foreloop_status foreloop_ubjson_int64(foreloop_json *json, int64_t *value) {
     int marker = 0;
     foreloop_text bytes = {NULL, 0};
+    int64_t number = 0;
     bool whole = true;
-    double real = 0;
     size_t offset = json->offset;
     FORELOOP_TRY(take_number(json, &marker, &bytes));
     const unsigned char *data = (const unsigned char *)bytes.text;
     if (marker == 'H') {
-        whole = foreloop_parse_int64(bytes.text, bytes.length, value);
+        whole = foreloop_parse_int64(bytes.text, bytes.length, &number);
     } else if (marker == 'd' || marker == 'D') {
-        real = marker == 'd' ? (double)load_float(data) : load_double(data);
+        double real = marker == 'd' ? (double)load_float(data) : load_double(data);
         whole = real >= -9223372036854775808.0 && real < 9223372036854775808.0 && real == trunc(real);
-        *value = whole ? (int64_t)real : 0;
+        number = whole ? (int64_t)real : 0;
     } else {
-        *value = load_integer(data, marker);
+        number = load_integer(data, marker);
     }
-    return whole ? FORELOOP_OK
-                 : foreloop_json_fail_at(json, FORELOOP_ERROR_VALUE, offset,
-                                         "expected a whole number of at most 64 bits, found another number");
+    if (!whole)
+        return foreloop_json_fail_at(json, FORELOOP_ERROR_VALUE, offset,
+                                     "expected a whole number of at most 64 bits, found another number");
+    *value = number;
+    return FORELOOP_OK;
 }
 
 /* ---- Other values ------------------------------------------------------------------------------------------------ */
