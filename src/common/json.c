@@ -437,11 +437,33 @@ foreloop_status foreloop_json_double(foreloop_json *json, double *value) {
                                                                 : foreloop_json_fail(json, "malformed number");
 }
 
+/* Reads an integer of few digits without a fraction or an exponent, as nearly all are. False, with nothing consumed,
+ * for any other number. */
+static bool accept_short_integer(foreloop_json *json, int64_t *value) {
+    enum { FEW = 18 };
+    size_t start, offset;
+    int64_t number = 0;
+
+    skip_space(json);
+    start = json->offset + (json->offset < json->size && json->data[json->offset] == '-');
+    for (offset = start; is_digit(json, offset) && offset - start < FEW; offset++)
+        number = number * 10 + (json->data[offset] - '0');
+    if (offset == start || offset - start == FEW || (json->data[start] == '0' && offset > start + 1))
+        return false;
+    if (offset < json->size && strchr(".eE", json->data[offset]) && json->data[offset])
+        return false;
+    *value = start > json->offset ? -number : number;
+    json->offset = offset;
+    return true;
+}
+
 foreloop_status foreloop_json_int64(foreloop_json *json, int64_t *value) {
     foreloop_text text = {NULL, 0};
 
     if (json->binary)
         return foreloop_ubjson_int64(json, value);
+    if (accept_short_integer(json, value))
+        return FORELOOP_OK;
     FORELOOP_TRY(foreloop_json_number(json, &text));
     if (!foreloop_parse_int64(text.text, text.length, value))
         return foreloop_json_fail_at(json, FORELOOP_ERROR_VALUE, (size_t)(text.text - json->data),
@@ -553,45 +575,4 @@ foreloop_status foreloop_json_end(foreloop_json *json) {
     if (next_byte(json) >= 0)
         return foreloop_json_fail(json, "expected the end of the text, found %s", found(json));
     return FORELOOP_OK;
-}
-
-/* ---- Lists of numbers -------------------------------------------------------------------------------------------- */
-
-foreloop_status foreloop_json_integers(foreloop_json *json, int64_t minimum, int64_t maximum, foreloop_integers *list) {
-    list->count = 0;
-    FORELOOP_TRY(foreloop_json_array(json));
-    if (json->binary)
-        FORELOOP_TRY(foreloop_ubjson_integers(json, minimum, maximum, list));
-    for (;;) {
-        bool more = false, flag = false;
-        FORELOOP_TRY(next_item(json, false, &more));
-        if (!more)
-            return FORELOOP_OK;
-        FORELOOP_TRY(foreloop_reserve(json->scratch.allocator, &list->items, &list->capacity, list->count,
-                                      list->count + 1, sizeof *list->items, json->error));
-        if (foreloop_json_peek(json) == FORELOOP_JSON_BOOL) {
-            FORELOOP_TRY(foreloop_json_bool(json, &flag));
-            list->items[list->count] = flag;
-        } else {
-            FORELOOP_TRY(foreloop_json_bounded(json, minimum, maximum, &list->items[list->count]));
-        }
-        list->count++;
-    }
-}
-
-foreloop_status foreloop_json_floats(foreloop_json *json, foreloop_floats *list) {
-    list->count = 0;
-    FORELOOP_TRY(foreloop_json_array(json));
-    if (json->binary)
-        FORELOOP_TRY(foreloop_ubjson_floats(json, list));
-    for (;;) {
-        bool more = false;
-        FORELOOP_TRY(next_item(json, false, &more));
-        if (!more)
-            return FORELOOP_OK;
-        FORELOOP_TRY(foreloop_reserve(json->scratch.allocator, &list->items, &list->capacity, list->count,
-                                      list->count + 1, sizeof *list->items, json->error));
-        FORELOOP_TRY(foreloop_json_float(json, &list->items[list->count]));
-        list->count++;
-    }
 }

@@ -89,16 +89,26 @@ static double tree_mean(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tre
     return means[0];
 }
 
+static bool is_cover(float cover) {
+    return isfinite(cover) && cover >= 0.0f;
+}
+
+/* Checks the covers that make ratios: those of splits and of their children. */
 static foreloop_status check_covers(const foreloop_gbdt *gbdt, size_t *largest, foreloop_error *error) {
+    const foreloop_gbdt_origin *origins = gbdt->origins;
     *largest = 0;
     for (size_t t = 0; t < gbdt->tree_count; t++) {
         const foreloop_gbdt_tree *tree = &gbdt->trees[t];
         *largest = tree->node_count > *largest ? tree->node_count : *largest;
-        for (size_t i = tree->root; i < (size_t)tree->root + tree->node_count; i++)
-            if (!isfinite(gbdt->origins[i].cover) || gbdt->origins[i].cover < 0.0f)
+        for (size_t i = tree->root; i < (size_t)tree->root + tree->node_count; i++) {
+            const size_t left = gbdt->nodes[i].left;
+            if ((gbdt->nodes[i].feature & FORELOOP_GBDT_SPLIT) &&
+                (!is_cover(origins[i].cover) || !is_cover(origins[left].cover) || !is_cover(origins[left + 1].cover)))
                 return foreloop_fail(error, FORELOOP_ERROR_VALUE,
-                                     "tree %u: the cover (sum_hessian) of node %u is negative or not finite",
-                                     (unsigned)tree->source, (unsigned)gbdt->origins[i].id);
+                                     "tree %u: the cover (sum_hessian) of node %u or of its children is negative or "
+                                     "not finite",
+                                     (unsigned)tree->source, (unsigned)origins[i].id);
+        }
     }
     return FORELOOP_OK;
 }

@@ -157,6 +157,24 @@ static void test_repeated_feature(void) {
     foreloop_gbdt_close(gbdt);
 }
 
+/* A tree that is a leaf has no ratios: what training wrote for its cover does not matter. */
+static void test_root_only(void) {
+    static const char text[] =
+        LEARNER("{\"left_children\":[-1],\"right_children\":[-1],\"default_left\":[0],\"split_indices\":[0],"
+                "\"split_conditions\":[0.5],\"sum_hessian\":[NaN]}",
+                "1");
+    float row = 0, values[2] = {9, 9};
+    foreloop_gbdt *gbdt = opened(text, strlen(text));
+    foreloop_gbdt_explainer *explainer = NULL;
+    foreloop_gbdt_rows rows = rows_of(&row, 1, 1);
+    CHECK(foreloop_gbdt_explainer_create(&explainer, gbdt, NULL) == FORELOOP_OK &&
+              foreloop_gbdt_explain(explainer, &rows, values, NULL) == FORELOOP_OK && values[0] == 0 &&
+              values[1] == 1.5f,
+          "a tree that is a leaf");
+    foreloop_gbdt_explainer_close(explainer);
+    foreloop_gbdt_close(gbdt);
+}
+
 static void check_no_explainer(const char *text, foreloop_status status, const char *word) {
     foreloop_gbdt *gbdt = opened(text, strlen(text));
     foreloop_gbdt_explainer *explainer = NULL;
@@ -187,8 +205,9 @@ static void test_without_statistics(void) {
           "unknown kind");
     foreloop_gbdt_close(gbdt);
     check_no_explainer(text, FORELOOP_ERROR_UNSUPPORTED, "cover");
-    check_no_explainer(LEARNER(TREE(",\"sum_hessian\":[8,4,-4,1,3]"), "2"), FORELOOP_ERROR_VALUE, "node 2");
+    check_no_explainer(LEARNER(TREE(",\"sum_hessian\":[8,4,-4,1,3]"), "2"), FORELOOP_ERROR_VALUE, "node 0");
     check_no_explainer(LEARNER(TREE(",\"sum_hessian\":[NaN,4,4,1,3]"), "2"), FORELOOP_ERROR_VALUE, "node 0");
+    check_no_explainer(LEARNER(TREE(",\"sum_hessian\":[8,4,4,1,Infinity]"), "2"), FORELOOP_ERROR_VALUE, "node 2");
     foreloop_gbdt *refused = NULL;
     static const char short_list[] = LEARNER(TREE(",\"sum_hessian\":[8,4,4]"), "2");
     CHECK(foreloop_gbdt_open_memory(&refused, short_list, strlen(short_list), NULL, &error) == FORELOOP_ERROR_FORMAT &&
@@ -383,6 +402,7 @@ int main(int argc, char **argv) {
         check_model(root, line, &rows);
     test_by_hand();
     test_repeated_feature();
+    test_root_only();
     test_without_statistics();
     test_deep();
     test_rows(root, values, row_count, columns);
