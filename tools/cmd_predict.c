@@ -10,12 +10,13 @@ typedef struct predict_options {
     const char *features;
     const char *ranker;
     ranker_options trees;
-    bool margin, json;
+    bool margin, leaves, contributions, json;
 } predict_options;
 
 static const cli_option options[] = {
     {"ranker", 0, CLI_TEXT, offsetof(predict_options, ranker), "FILE",
-     "The trees, as XGBoost's save_model or dump_model writes them."},
+     "The trees, as XGBoost's save_model (JSON or UBJSON) or dump_model (JSON)\n"
+     "writes them."},
     {"base-score", 0, CLI_FLOAT, offsetof(predict_options, trees.base_score), "X",
      "Start the sums from X (a margin) instead of the file's base score.\n"
      "A dump has none in it: 0.5 without this option."},
@@ -29,12 +30,28 @@ static const cli_option options[] = {
      "The DART weights of a dump, .csv or .npy, a number for each tree;\nall 1 without it."},
     {"margin", 0, CLI_FLAG, offsetof(predict_options, margin), NULL,
      "Print the raw sums, without the objective's transform."},
+    {"leaves", 0, CLI_FLAG, offsetof(predict_options, leaves), NULL,
+     "Print the number of the leaf that the row reaches in each tree."},
+    {"contributions", 0, CLI_FLAG, offsetof(predict_options, contributions), NULL,
+     "Print what each feature adds to the margin (TreeSHAP), and last the bias;\n"
+     "so for one output after the other."},
     {"json", 0, CLI_FLAG, offsetof(predict_options, json), NULL,
-     "Print an object a row: {\"row\":0,\"prediction\":[...]}."},
+     "Print an object a row: {\"row\":0,\"prediction\":[...]}, with --leaves or\n"
+     "--contributions under that name."},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
 enum { BATCH_ROWS = 512 };
+
+/* What is printed for each row. */
+typedef struct predict_task {
+    foreloop_gbdt *gbdt;
+    foreloop_gbdt_explainer *explainer; /* of contributions, else NULL */
+    foreloop_gbdt_output output;
+    const char *name; /* for JSON */
+    size_t count;     /* numbers for a row */
+    bool json;
+} predict_task;
 
 /* What the file left open, and how it was taken. */
 static void print_notes(const foreloop_gbdt *gbdt, const char *name) {
@@ -42,6 +59,62 @@ static void print_notes(const foreloop_gbdt *gbdt, const char *name) {
     foreloop_gbdt_get_info(gbdt, &info);
     if (*info.notes)
         cli_note("%s: %s", name, info.notes);
+}
+
+static bool print_row(const predict_task *task, size_t row, const float *numbers) {
+    cJSON *object;
+    if (!task->json) {
+        output_floats(numbers, task->count);
+        return true;
+    }
+    object = cJSON_CreateObject();
+    if (output_json_add(object, "row", output_json_count(row)) &&
+        output_json_add(object, task->name, output_json_floats(numbers, task->count)))
+        return output_json_line(object);
+    cJSON_Delete(object);
+    return false;
+}
+
+static int set_task(predict_task *task, const foreloop_gbdt_info *info, const predict_options *given) {
+    foreloop_error error = {.code = FORELOOP_OK};
+    task->json = given->json;
+    task->output = given->margin ? FORELOOP_GBDT_MARGIN : FORELOOP_GBDT_PREDICTION;
+    task->name = "prediction";
+    task->count = given->margin ? info->output_count : info->prediction_count;
+    if (given->leaves) {
+        task->output = FORELOOP_GBDT_LEAF_INDEX;
+        task->name = "leaves";
+        task->count = info->tree_count;
+    }
+    if (given->contributions) {
+        if (foreloop_gbdt_explainer_create(&task->explainer, task->gbdt, &error) != FORELOOP_OK)
+            return cli_fail("%s: %s", given->ranker, error.message);
+        task->name = "contributions";
+        task->count = info->output_count * (info->feature_count + 1);
+    }
+    return CLI_DONE;
+}
+
+static int print_rows(const predict_task *task, const input_matrix *matrix, float *numbers) {
+    foreloop_error error = {.code = FORELOOP_OK};
+    foreloop_gbdt_rows rows;
+    int status = CLI_DONE;
+
+    foreloop_gbdt_rows_init(&rows, sizeof rows);
+    rows.column_count = matrix->columns;
+    for (size_t row = 0; status == CLI_DONE && row < matrix->rows && output_ok(); row += BATCH_ROWS) {
+        foreloop_status computed;
+        rows.values = matrix->values + row * matrix->columns;
+        rows.row_count = matrix->rows - row < BATCH_ROWS ? matrix->rows - row : BATCH_ROWS;
+        computed = task->explainer ? foreloop_gbdt_explain(task->explainer, &rows, numbers, &error)
+                                   : foreloop_gbdt_predict_rows(task->gbdt, &rows, task->output, numbers, &error);
+        if (computed != FORELOOP_OK)
+            status = cli_fail("%s: %s", matrix->content.name, error.message);
+        for (size_t i = 0; status == CLI_DONE && i < rows.row_count; i++)
+            if (!print_row(task, row + i, numbers + i * task->count))
+                status = cli_fail_memory();
+    }
+    return status;
 }
 
 /* As many columns as the model's: a file with other ones would be scored silently and wrongly. */
@@ -55,45 +128,22 @@ static int check_columns(const foreloop_gbdt_info *info, const input_matrix *mat
     return CLI_DONE;
 }
 
-static bool print_row(size_t row, const float *prediction, size_t count, bool json) {
-    cJSON *object;
-    if (!json) {
-        output_floats(prediction, count);
-        return true;
-    }
-    object = cJSON_CreateObject();
-    if (output_json_add(object, "row", output_json_count(row)) &&
-        output_json_add(object, "prediction", output_json_floats(prediction, count)))
-        return output_json_line(object);
-    cJSON_Delete(object);
-    return false;
-}
-
-static int predict(const foreloop_gbdt *gbdt, const input_matrix *matrix, const predict_options *given) {
-    foreloop_error error = {.code = FORELOOP_OK};
+static int predict(foreloop_gbdt *gbdt, const input_matrix *matrix, const predict_options *given) {
     foreloop_gbdt_info info = {.size = sizeof info};
-    size_t count;
-    float *outputs;
+    predict_task task = {.gbdt = gbdt};
+    float *numbers;
     int status;
 
     foreloop_gbdt_get_info(gbdt, &info);
     status = check_columns(&info, matrix, given);
+    if (status == CLI_DONE)
+        status = set_task(&task, &info, given);
     if (status != CLI_DONE)
         return status;
-    count = given->margin ? info.output_count : info.prediction_count;
-    outputs = foreloop_allocate(cli_allocator(), count, BATCH_ROWS * sizeof *outputs);
-    if (!outputs)
-        return cli_fail_memory();
-    for (size_t row = 0; status == CLI_DONE && row < matrix->rows && output_ok(); row += BATCH_ROWS) {
-        size_t rows = matrix->rows - row < BATCH_ROWS ? matrix->rows - row : BATCH_ROWS;
-        if (foreloop_gbdt_predict(gbdt, matrix->values + row * matrix->columns, rows, matrix->columns, given->margin,
-                                  outputs, &error) != FORELOOP_OK)
-            status = cli_fail_file(NULL, matrix->content.name, error.message);
-        for (size_t i = 0; status == CLI_DONE && i < rows; i++)
-            if (!print_row(row + i, outputs + i * count, count, given->json))
-                status = cli_fail_memory();
-    }
-    foreloop_release(cli_allocator(), outputs);
+    numbers = foreloop_allocate(cli_allocator(), task.count, BATCH_ROWS * sizeof *numbers);
+    status = numbers ? print_rows(&task, matrix, numbers) : cli_fail_memory();
+    foreloop_release(cli_allocator(), numbers);
+    foreloop_gbdt_explainer_close(task.explainer);
     return status;
 }
 
@@ -109,6 +159,8 @@ static int run(int argc, char **argv) {
         return cli_fail_usage(&command_predict, "name the trees with --ranker FILE");
     if (!given.features)
         return cli_fail_usage(&command_predict, "name the features: a .csv or .npy file, or - for standard input");
+    if (given.margin + given.leaves + given.contributions > 1)
+        return cli_fail_usage(&command_predict, "give one of --margin, --leaves and --contributions");
     status = ranker_open(&gbdt, given.ranker, &given.trees);
     if (status != CLI_DONE)
         return status;
@@ -128,7 +180,8 @@ static int run(int argc, char **argv) {
 const cli_command command_predict = {
     .name = "predict",
     .summary = "Evaluate an XGBoost model on rows of features.",
-    .usage = "--ranker FILE [OPTION]... FEATURES.csv|.npy|- [--margin] [--json]",
+    .usage = "--ranker FILE [OPTION]... FEATURES.csv|.npy|-\n"
+             "                        [--margin | --leaves | --contributions] [--json]",
     .description = "Prints the prediction for each row of features, one row a line. FEATURES is NumPy's .npy\n"
                    "(f4 or f8, C or Fortran order) or CSV with commas. An empty field or nan is missing. A header\n"
                    "line, one without any number, is optional: the columns are then taken by its names, or as\n"

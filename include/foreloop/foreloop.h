@@ -204,7 +204,7 @@ FORELOOP_API foreloop_status foreloop_encode_ids(foreloop_encoder *encoder, cons
 
 /* ---- Trees ------------------------------------------------------------------------------------------------------- */
 
-/* An XGBoost model. Immutable. */
+/* An XGBoost model (boosters gbtree and dart). Immutable. */
 typedef struct foreloop_gbdt foreloop_gbdt;
 
 /* What an XGBoost dump (Booster.dump_model JSON) does not hold. Fields are read for dumps only, except where said. */
@@ -215,7 +215,7 @@ typedef struct foreloop_gbdt_options {
     float base_score;   /* in margin space, added to every sum; a dump without it: 0.5, as XGBoost's old default */
     const float *tree_weights; /* DART weights of a dump, one for each tree; NULL: all 1 */
     size_t tree_weight_count;
-    size_t num_class;         /* outputs of a dump; trees take turns; 0 and 1: one output */
+    size_t num_class;         /* outputs of a dump; trees take turns; 0 and 1: one, or as many as leaves have numbers */
     size_t num_parallel_tree; /* trees that an iteration adds to each output, where the file does not say; 0: 1 */
     const char *objective;    /* of a dump, for the transform of predictions: "binary:logistic" ...; NULL: none */
     const char *const *feature_names; /* the columns of a dump by name. NULL: names that are all f0, f1 ... are */
@@ -228,10 +228,12 @@ typedef struct foreloop_gbdt_options {
 } foreloop_gbdt_options;
 FORELOOP_API void foreloop_gbdt_options_init(foreloop_gbdt_options *options, size_t size);
 
-/* Opens dump_model JSON or save_model JSON, told apart by content. Errors: FORMAT with the byte offset; UNSUPPORTED for
- * boosters and objectives that this library does not do, by name; VALUE for a base score, leaf or weight that is not
- * finite or that the objective does not allow; MISMATCH for options that do not fit the trees; LIMIT beyond 2^29 nodes
- * or columns. */
+/* Opens save_model JSON or UBJSON (XGBoost 1.0 to 3.4) or dump_model JSON, told apart by content. Errors: FORMAT with
+ * the byte offset; UNSUPPORTED for boosters and objectives that this library does not do, by name; VALUE for a base
+ * score, leaf or weight that is not finite or that the objective does not allow; MISMATCH for options that do not fit
+ * the trees; LIMIT beyond 2^29 nodes or columns. Cost: linear in the file's size, about 15 ns a byte of JSON and 2 of
+ * UBJSON; the file is not needed afterwards. Memory: 24 bytes a node; a tree with leaves of several numbers
+ * (multi_strategy multi_output_tree) is kept once for each of them. */
 FORELOOP_API foreloop_status foreloop_gbdt_open(foreloop_gbdt **gbdt, const char *path,
                                                 const foreloop_gbdt_options *options, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_gbdt_open_memory(foreloop_gbdt **gbdt, const void *data, size_t size,
@@ -242,13 +244,15 @@ typedef struct foreloop_gbdt_info {
     size_t size;          /* set by the caller to sizeof(foreloop_gbdt_info); only that much is written */
     size_t feature_count; /* columns that a row must have */
     size_t output_count;  /* numbers per row of foreloop_gbdt_predict with margin */
-    size_t tree_count;    /* in use: within the iterations of the options */
+    size_t tree_count;    /* of the file, in use: within the iterations of the options */
     size_t max_depth;
     const char *objective;   /* "reg:squarederror" ..., "unknown" for a dump; borrowed */
     const char *notes;       /* assumptions made and doubts found while loading, "" if none; borrowed */
     size_t prediction_count; /* numbers per row without margin: 1, the class, for multi:softmax, else output_count */
     size_t iteration_count;  /* in the file */
     int64_t best_iteration;  /* of early stopping, as the file says; -1: none */
+    int has_gain;            /* 1: the file holds the gain of every split, for foreloop_gbdt_importance */
+    int has_cover;           /* 1: the file holds the cover of every node, for that and for foreloop_gbdt_explain */
     foreloop_tier tier;      /* that predictions use */
 } foreloop_gbdt_info;
 FORELOOP_API void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info);
@@ -264,6 +268,72 @@ FORELOOP_API const char *foreloop_gbdt_feature_name(const foreloop_gbdt *gbdt, s
  * walk the trees. Allocates nothing; takes about 80 KiB of stack. */
 FORELOOP_API foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count,
                                                    size_t stride, int margin, float *outputs, foreloop_error *error);
+
+/* Rows as they lie in the caller's memory. The value of feature f in row r is values[r * row_stride + f *
+ * column_stride], strides in floats: row-major rows have column_stride 1, column-major ones row_stride 1. Columns from
+ * column_count on do not exist: the trees must not read them. */
+typedef struct foreloop_gbdt_rows {
+    size_t size;
+    const float *values;
+    size_t row_count;
+    size_t column_count;
+    size_t row_stride;    /* 0: column_count x column_stride */
+    size_t column_stride; /* 0: 1 */
+    int has_missing;      /* 1: values equal to `missing` are missing, besides NaN */
+    float missing;
+} foreloop_gbdt_rows;
+FORELOOP_API void foreloop_gbdt_rows_init(foreloop_gbdt_rows *rows, size_t size);
+
+/* What to predict; numbers per row. */
+typedef enum foreloop_gbdt_output {
+    FORELOOP_GBDT_PREDICTION = 0, /* prediction_count: the objective's transform of the margins */
+    FORELOOP_GBDT_MARGIN = 1,     /* output_count: base score and leaves, the raw sums */
+    FORELOOP_GBDT_LEAF_SUM = 2,   /* output_count: the leaves alone, summed in tree order from 0 */
+    FORELOOP_GBDT_LEAF_INDEX = 3  /* tree_count: for each tree in the file's order the number that the file gives the
+                                     leaf which the row reaches, as Booster.predict(pred_leaf=True) */
+} foreloop_gbdt_output;
+
+/* foreloop_gbdt_predict for rows of any layout: outputs[row_count][numbers per row]. Errors: ARGUMENT when the trees
+ * read a column that does not exist, and for an unknown output. Cost: row_count x trees x depth. Allocates nothing for
+ * row-major rows with all columns and no sentinel, nor for LEAF_SUM and LEAF_INDEX; else one block of up to 64 rows of
+ * feature_count values for the call, into which they are copied: MEMORY when there is none. */
+FORELOOP_API foreloop_status foreloop_gbdt_predict_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_rows *rows,
+                                                        foreloop_gbdt_output output, float *outputs,
+                                                        foreloop_error *error);
+
+/* Importance of features, over the trees in use, as Booster.get_score; 0 for a feature that no tree reads. A tree with
+ * leaves of several numbers counts once. */
+typedef enum foreloop_gbdt_importance_kind {
+    FORELOOP_GBDT_WEIGHT = 0,     /* the number of splits on the feature */
+    FORELOOP_GBDT_GAIN = 1,       /* the mean gain of those splits */
+    FORELOOP_GBDT_COVER = 2,      /* the mean cover of those splits */
+    FORELOOP_GBDT_TOTAL_GAIN = 3, /* the sum of their gains */
+    FORELOOP_GBDT_TOTAL_COVER = 4 /* the sum of their covers */
+} foreloop_gbdt_importance_kind;
+
+/* Writes scores[feature_count]. Errors: UNSUPPORTED when the file does not hold the gain or the cover (dumps without
+ * statistics; vector leaves before XGBoost 3.2); ARGUMENT for an unknown kind. Cost: one pass over the nodes. Allocates
+ * a count for each feature during the call for the means, else nothing. */
+FORELOOP_API foreloop_status foreloop_gbdt_importance(const foreloop_gbdt *gbdt, foreloop_gbdt_importance_kind kind,
+                                                      double *scores, foreloop_error *error);
+
+/* The scratch of explanations. Belongs to one thread. */
+typedef struct foreloop_gbdt_explainer foreloop_gbdt_explainer;
+
+/* Errors: UNSUPPORTED when the file does not hold the cover of the nodes (see foreloop_gbdt_info); VALUE for a cover
+ * that is negative or not finite; LIMIT for trees deeper than 1024. Cost: one pass over the nodes. Memory:
+ * feature_count numbers of 8 bytes, and about 8 x depth^2 bytes. */
+FORELOOP_API foreloop_status foreloop_gbdt_explainer_create(foreloop_gbdt_explainer **explainer,
+                                                            const foreloop_gbdt *gbdt, foreloop_error *error);
+FORELOOP_API void foreloop_gbdt_explainer_close(foreloop_gbdt_explainer *explainer);
+
+/* Exact path-dependent TreeSHAP: contributions[row_count][output_count][feature_count + 1], as
+ * Booster.predict(pred_contribs=True). The last number is the bias, what the model gives on average over its training
+ * rows; each other one is what the feature's value adds to that; together they make the margin. Errors: ARGUMENT when
+ * the trees read a column that does not exist. Cost: a row visits all nodes of all trees, with work in proportion to
+ * the depth of the deepest at each; some hundred times a prediction. Allocates nothing. */
+FORELOOP_API foreloop_status foreloop_gbdt_explain(foreloop_gbdt_explainer *explainer, const foreloop_gbdt_rows *rows,
+                                                   float *contributions, foreloop_error *error);
 
 /* ---- Actions ----------------------------------------------------------------------------------------------------- */
 

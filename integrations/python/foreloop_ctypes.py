@@ -46,7 +46,17 @@ class _GbdtInfo(c.Structure):
     _fields_ = [("size", c.c_size_t), ("feature_count", c.c_size_t), ("output_count", c.c_size_t),
                 ("tree_count", c.c_size_t), ("max_depth", c.c_size_t), ("objective", c.c_char_p),
                 ("notes", c.c_char_p), ("prediction_count", c.c_size_t), ("iteration_count", c.c_size_t),
-                ("best_iteration", c.c_int64)]
+                ("best_iteration", c.c_int64), ("has_gain", c.c_int), ("has_cover", c.c_int)]
+
+
+class _GbdtRows(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("values", c.POINTER(c.c_float)), ("row_count", c.c_size_t),
+                ("column_count", c.c_size_t), ("row_stride", c.c_size_t), ("column_stride", c.c_size_t),
+                ("has_missing", c.c_int), ("missing", c.c_float)]
+
+
+GBDT_OUTPUTS = {"prediction": 0, "margin": 1, "leaf_sum": 2, "leaf_index": 3}
+IMPORTANCE_KINDS = ["weight", "gain", "cover", "total_gain", "total_cover"]
 
 
 class _Argument(c.Structure):
@@ -297,6 +307,40 @@ class Gbdt(Handle):
         result = np.empty((rows.shape[0], info["output_count" if margin else "prediction_count"]), np.float32)
         self.library.call("foreloop_gbdt_predict", self.pointer, _pointer(rows, c.c_float), c.c_size_t(rows.shape[0]),
                           c.c_size_t(rows.shape[1]), int(margin), _pointer(result, c.c_float))
+        return result
+
+    @staticmethod
+    def _rows(rows, missing):
+        """The array as it lies, whatever its strides, and the struct that describes it."""
+        rows = np.asarray(rows, np.float32)
+        if any(stride <= 0 or stride % 4 for stride in rows.strides):
+            rows = np.ascontiguousarray(rows)
+        return rows, _GbdtRows(c.sizeof(_GbdtRows), _pointer(rows, c.c_float), *rows.shape, rows.strides[0] // 4,
+                               rows.strides[1] // 4, missing is not None, 0.0 if missing is None else missing)
+
+    def predict_rows(self, rows, output="prediction", missing=None):
+        """`output`: a key of GBDT_OUTPUTS. Rows in any layout, with columns to spare or to want."""
+        info, (rows, given) = self.info, self._rows(rows, missing)
+        width = info[{"prediction": "prediction_count", "leaf_index": "tree_count"}.get(output, "output_count")]
+        result = np.empty((rows.shape[0], width), np.float32)
+        self.library.call("foreloop_gbdt_predict_rows", self.pointer, c.byref(given), GBDT_OUTPUTS[output],
+                          _pointer(result, c.c_float))
+        return result
+
+    def importance(self, kind):
+        """Scores by feature; `kind` is one of IMPORTANCE_KINDS."""
+        result = np.empty(self.info["feature_count"], np.float64)
+        self.library.call("foreloop_gbdt_importance", self.pointer, IMPORTANCE_KINDS.index(kind),
+                          _pointer(result, c.c_double))
+        return result
+
+    def explain(self, rows, missing=None):
+        """TreeSHAP contributions [rows][outputs][features + 1], the bias last."""
+        info, (rows, given) = self.info, self._rows(rows, missing)
+        result = np.empty((rows.shape[0], info["output_count"], info["feature_count"] + 1), np.float32)
+        with self.library._open(Handle, "foreloop_gbdt_explainer_create", self.pointer, keep=(self,),
+                                close="foreloop_gbdt_explainer_close") as explainer:
+            self.library.call("foreloop_gbdt_explain", explainer.pointer, c.byref(given), _pointer(result, c.c_float))
         return result
 
 

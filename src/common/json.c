@@ -1,6 +1,7 @@
 /* Pull reader for JSON in memory: one pass, no recursion, no tree. */
 #include "common/json.h"
 #include "common/number.h"
+#include "common/ubjson.h"
 #include "common/utf8.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -23,6 +24,12 @@ void foreloop_json_open(foreloop_json *json, const foreloop_allocator *allocator
     json->key_scratch.allocator = allocator;
 }
 
+void foreloop_json_open_ubjson(foreloop_json *json, const foreloop_allocator *allocator, const void *data, size_t size,
+                               const char *name, foreloop_error *error) {
+    foreloop_json_open(json, allocator, data, size, name, error);
+    json->binary = true;
+}
+
 void foreloop_json_close(foreloop_json *json) {
     foreloop_buffer_close(&json->scratch);
     foreloop_buffer_close(&json->key_scratch);
@@ -30,8 +37,8 @@ void foreloop_json_close(foreloop_json *json) {
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------ */
 
-FORELOOP_PRINTF(4, 5)
-static foreloop_status fail_offset(foreloop_json *json, foreloop_status code, size_t offset, const char *format, ...) {
+foreloop_status foreloop_json_fail_at(foreloop_json *json, foreloop_status code, size_t offset, const char *format,
+                                      ...) {
     uint64_t position = (uint64_t)json->base + offset;
     char message[sizeof(((foreloop_error *)0)->message)];
     va_list arguments;
@@ -50,7 +57,7 @@ foreloop_status foreloop_json_fail(foreloop_json *json, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    return fail_offset(json, FORELOOP_ERROR_FORMAT, json->offset, "%s", message);
+    return foreloop_json_fail_at(json, FORELOOP_ERROR_FORMAT, json->offset, "%s", message);
 }
 
 static bool starts_with(const foreloop_json *json, size_t offset, const char *word) {
@@ -63,6 +70,10 @@ static const char *found(foreloop_json *json) {
     static const char *const names[] = {"an object", "an array", "a string", "a number", "true or false", "null"};
     foreloop_json_type type = foreloop_json_peek(json);
 
+    if (json->binary && type == FORELOOP_JSON_NONE)
+        return json->offset < json->size ? "a byte that is no type of UBJSON" : "the end of the data";
+    if (json->binary)
+        return names[type];
     if ((type == FORELOOP_JSON_NULL && !starts_with(json, json->offset, "null")) ||
         (type == FORELOOP_JSON_BOOL && !starts_with(json, json->offset, "true") &&
          !starts_with(json, json->offset, "false")))
@@ -84,7 +95,7 @@ static const char *found(foreloop_json *json) {
     }
 }
 
-static foreloop_status fail_type(foreloop_json *json, const char *wanted) {
+foreloop_status foreloop_json_fail_type(foreloop_json *json, const char *wanted) {
     const char *what = found(json); /* moves over white space, so that the offset is the value's */
     return foreloop_json_fail(json, "expected %s, found %s", wanted, what);
 }
@@ -111,6 +122,8 @@ static bool is_digit(const foreloop_json *json, size_t offset) {
 }
 
 foreloop_json_type foreloop_json_peek(foreloop_json *json) {
+    if (json->binary)
+        return foreloop_ubjson_peek(json);
     switch (next_byte(json)) {
     case '{':
         return FORELOOP_JSON_OBJECT;
@@ -240,7 +253,7 @@ static foreloop_status read_string(foreloop_json *json, foreloop_buffer *scratch
 
         FORELOOP_TRY(scan_plain(json));
         if (json->offset >= json->size)
-            return fail_offset(json, FORELOOP_ERROR_FORMAT, quote, "this string has no end");
+            return foreloop_json_fail_at(json, FORELOOP_ERROR_FORMAT, quote, "this string has no end");
         if (scratch && (escaped || json->data[json->offset] == '\\'))
             FORELOOP_TRY(foreloop_buffer_append(scratch, json->data + start, json->offset - start, json->error));
         if (json->data[json->offset] == '"')
@@ -262,9 +275,11 @@ static foreloop_status read_string(foreloop_json *json, foreloop_buffer *scratch
 /* ---- Containers -------------------------------------------------------------------------------------------------- */
 
 static foreloop_status open_container(foreloop_json *json, bool is_object) {
+    if (json->binary)
+        return foreloop_ubjson_open(json, is_object);
     if (json->depth >= FORELOOP_JSON_MAX_DEPTH)
-        return fail_offset(json, FORELOOP_ERROR_LIMIT, json->offset, "values are nested deeper than %d",
-                           FORELOOP_JSON_MAX_DEPTH);
+        return foreloop_json_fail_at(json, FORELOOP_ERROR_LIMIT, json->offset, "values are nested deeper than %d",
+                                     FORELOOP_JSON_MAX_DEPTH);
     json->first[json->depth] = 1;
     json->is_object[json->depth] = is_object;
     json->depth++;
@@ -275,10 +290,13 @@ static foreloop_status open_container(foreloop_json *json, bool is_object) {
 /* Moves to the innermost container's next item, over the comma; *more is false when the container was closed. */
 static foreloop_status next_item(foreloop_json *json, bool is_object, bool *more) {
     const char close = is_object ? '}' : ']';
-    int c = next_byte(json);
+    int c;
 
     if (json->depth == 0 || json->is_object[json->depth - 1] != is_object)
         return foreloop_json_fail(json, "no %s is open here", is_object ? "object" : "array");
+    if (json->binary)
+        return foreloop_ubjson_next(json, more);
+    c = next_byte(json);
     *more = c != close;
     if (!*more) {
         json->offset++;
@@ -299,11 +317,15 @@ static foreloop_status next_item(foreloop_json *json, bool is_object, bool *more
 
 /* Without scratch the key is checked only; *more is false when the object was closed. */
 static foreloop_status next_key(foreloop_json *json, foreloop_buffer *scratch, foreloop_text *key, bool *more) {
+    foreloop_text unused;
+
     FORELOOP_TRY(next_item(json, true, more));
     if (!*more)
         return FORELOOP_OK;
+    if (json->binary)
+        return foreloop_ubjson_text(json, scratch ? key : &unused);
     if (foreloop_json_peek(json) != FORELOOP_JSON_STRING)
-        return fail_type(json, "a key in double quotes");
+        return foreloop_json_fail_type(json, "a key in double quotes");
     FORELOOP_TRY(read_string(json, scratch, key));
     if (next_byte(json) != ':')
         return foreloop_json_fail(json, "expected a colon behind the key, found %s", found(json));
@@ -313,7 +335,7 @@ static foreloop_status next_key(foreloop_json *json, foreloop_buffer *scratch, f
 
 foreloop_status foreloop_json_object(foreloop_json *json) {
     if (foreloop_json_peek(json) != FORELOOP_JSON_OBJECT)
-        return fail_type(json, "an object");
+        return foreloop_json_fail_type(json, "an object");
     return open_container(json, true);
 }
 
@@ -328,7 +350,7 @@ foreloop_status foreloop_json_key(foreloop_json *json, foreloop_text *key) {
 
 foreloop_status foreloop_json_array(foreloop_json *json) {
     if (foreloop_json_peek(json) != FORELOOP_JSON_ARRAY)
-        return fail_type(json, "an array");
+        return foreloop_json_fail_type(json, "an array");
     return open_container(json, false);
 }
 
@@ -344,7 +366,9 @@ foreloop_status foreloop_json_element(foreloop_json *json, bool *more) {
 
 foreloop_status foreloop_json_string(foreloop_json *json, foreloop_text *value) {
     if (foreloop_json_peek(json) != FORELOOP_JSON_STRING)
-        return fail_type(json, "a string");
+        return foreloop_json_fail_type(json, "a string");
+    if (json->binary)
+        return foreloop_ubjson_string(json, value);
     return read_string(json, &json->scratch, value);
 }
 
@@ -386,7 +410,9 @@ foreloop_status foreloop_json_number(foreloop_json *json, foreloop_text *value) 
     size_t end;
 
     if (foreloop_json_peek(json) != FORELOOP_JSON_NUMBER)
-        return fail_type(json, "a number");
+        return foreloop_json_fail_type(json, "a number");
+    if (json->binary)
+        return foreloop_ubjson_number(json, value);
     end = number_end(json);
     if (end == 0)
         return foreloop_json_fail(json, "malformed number");
@@ -399,6 +425,8 @@ foreloop_status foreloop_json_number(foreloop_json *json, foreloop_text *value) 
 foreloop_status foreloop_json_float(foreloop_json *json, float *value) {
     foreloop_text text = {NULL, 0};
 
+    if (json->binary)
+        return foreloop_ubjson_float(json, value);
     FORELOOP_TRY(foreloop_json_number(json, &text));
     return foreloop_parse_float(text.text, text.length, value) ? FORELOOP_OK
                                                                : foreloop_json_fail(json, "malformed number");
@@ -407,49 +435,88 @@ foreloop_status foreloop_json_float(foreloop_json *json, float *value) {
 foreloop_status foreloop_json_double(foreloop_json *json, double *value) {
     foreloop_text text = {NULL, 0};
 
+    if (json->binary)
+        return foreloop_ubjson_double(json, value);
     FORELOOP_TRY(foreloop_json_number(json, &text));
     return foreloop_parse_double(text.text, text.length, value) ? FORELOOP_OK
                                                                 : foreloop_json_fail(json, "malformed number");
 }
 
+/* Reads an integer of few digits without a fraction or an exponent, as nearly all are. False, with nothing consumed,
+ * for any other number. */
+static bool accept_short_integer(foreloop_json *json, int64_t *value) {
+    enum { FEW = 18 };
+    size_t start, offset;
+    int64_t number = 0;
+
+    skip_space(json);
+    start = json->offset + (json->offset < json->size && json->data[json->offset] == '-');
+    for (offset = start; is_digit(json, offset) && offset - start < FEW; offset++)
+        number = number * 10 + (json->data[offset] - '0');
+    if (offset == start || offset - start == FEW || (json->data[start] == '0' && offset > start + 1))
+        return false;
+    if (offset < json->size && strchr(".eE", json->data[offset]) && json->data[offset])
+        return false;
+    *value = start > json->offset ? -number : number;
+    json->offset = offset;
+    return true;
+}
+
 foreloop_status foreloop_json_int64(foreloop_json *json, int64_t *value) {
     foreloop_text text = {NULL, 0};
 
+    if (json->binary)
+        return foreloop_ubjson_int64(json, value);
+    if (accept_short_integer(json, value))
+        return FORELOOP_OK;
     FORELOOP_TRY(foreloop_json_number(json, &text));
     if (!foreloop_parse_int64(text.text, text.length, value))
-        return fail_offset(json, FORELOOP_ERROR_VALUE, (size_t)(text.text - json->data),
-                           "expected a whole number of at most 64 bits, found %.*s",
-                           FORELOOP_QUOTED(text.text, text.length));
+        return foreloop_json_fail_at(json, FORELOOP_ERROR_VALUE, (size_t)(text.text - json->data),
+                                     "expected a whole number of at most 64 bits, found %.*s",
+                                     FORELOOP_QUOTED(text.text, text.length));
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_json_bounded(foreloop_json *json, int64_t minimum, int64_t maximum, int64_t *value) {
+    size_t offset;
+    int64_t number = 0;
+
+    if (!json->binary)
+        skip_space(json);
+    offset = json->offset;
+    FORELOOP_TRY(foreloop_json_int64(json, &number));
+    if (number < minimum || number > maximum)
+        return foreloop_json_fail_at(json, FORELOOP_ERROR_VALUE, offset,
+                                     "expected a whole number from %" PRId64 " to %" PRId64 ", found %" PRId64, minimum,
+                                     maximum, number);
+    *value = number;
     return FORELOOP_OK;
 }
 
 foreloop_status foreloop_json_size(foreloop_json *json, size_t maximum, size_t *value) {
-    foreloop_text text = {NULL, 0};
-    int64_t number;
+    int64_t number = 0;
 
-    if (maximum > INT64_MAX)
-        maximum = INT64_MAX;
-    FORELOOP_TRY(foreloop_json_number(json, &text));
-    if (!foreloop_parse_int64(text.text, text.length, &number) || number < 0 || (uint64_t)number > maximum)
-        return fail_offset(json, FORELOOP_ERROR_VALUE, (size_t)(text.text - json->data),
-                           "expected a whole number from 0 to %zu, found %.*s", maximum,
-                           FORELOOP_QUOTED(text.text, text.length));
+    FORELOOP_TRY(foreloop_json_bounded(json, 0, maximum > INT64_MAX ? INT64_MAX : (int64_t)maximum, &number));
     *value = (size_t)number;
     return FORELOOP_OK;
 }
 
 foreloop_status foreloop_json_bool(foreloop_json *json, bool *value) {
+    if (json->binary)
+        return foreloop_ubjson_bool(json, value);
     if (accept_word(json, "true"))
         *value = true;
     else if (accept_word(json, "false"))
         *value = false;
     else
-        return fail_type(json, "true or false");
+        return foreloop_json_fail_type(json, "true or false");
     return FORELOOP_OK;
 }
 
 foreloop_status foreloop_json_null(foreloop_json *json) {
-    return accept_word(json, "null") ? FORELOOP_OK : fail_type(json, "null");
+    if (json->binary)
+        return foreloop_ubjson_null(json);
+    return accept_word(json, "null") ? FORELOOP_OK : foreloop_json_fail_type(json, "null");
 }
 
 /* Opens a container or consumes any other value. */
@@ -457,7 +524,10 @@ static foreloop_status skip_start(foreloop_json *json) {
     foreloop_text text = {NULL, 0};
     bool flag;
 
-    switch (foreloop_json_peek(json)) {
+    foreloop_json_type type = foreloop_json_peek(json);
+    if (json->binary && type != FORELOOP_JSON_OBJECT && type != FORELOOP_JSON_ARRAY)
+        return foreloop_ubjson_skip(json);
+    switch (type) {
     case FORELOOP_JSON_OBJECT:
         return open_container(json, true);
     case FORELOOP_JSON_ARRAY:
@@ -471,7 +541,7 @@ static foreloop_status skip_start(foreloop_json *json) {
     case FORELOOP_JSON_NULL:
         return foreloop_json_null(json);
     default:
-        return fail_type(json, "a value");
+        return foreloop_json_fail_type(json, "a value");
     }
 }
 
@@ -481,6 +551,8 @@ foreloop_status foreloop_json_skip(foreloop_json *json) {
     do {
         bool more = false;
         FORELOOP_TRY(skip_start(json));
+        if (json->binary && json->depth > outer_depth)
+            foreloop_ubjson_skip_numbers(json);
         while (json->depth > outer_depth && !more) {
             if (json->is_object[json->depth - 1])
                 FORELOOP_TRY(next_key(json, NULL, NULL, &more));
@@ -503,6 +575,8 @@ foreloop_status foreloop_json_span(foreloop_json *json, foreloop_text *span) {
 }
 
 foreloop_status foreloop_json_end(foreloop_json *json) {
+    if (json->binary)
+        return foreloop_ubjson_end(json);
     if (next_byte(json) >= 0)
         return foreloop_json_fail(json, "expected the end of the text, found %s", found(json));
     return FORELOOP_OK;

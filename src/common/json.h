@@ -1,8 +1,9 @@
 /*
- * Pull reader for JSON in memory. Keeps the text of numbers, counts string lengths (zero bytes are data), accepts NaN,
- * Infinity and -Infinity as numbers, bounds the depth and allocates only for strings with escapes, by the caller's
- * allocator. Strict otherwise (RFC 8259): no comments, no trailing commas, nothing behind the value. Unescaped control
- * characters in strings and invalid UTF-8 are errors; lone surrogate escapes become U+FFFD.
+ * Pull reader for JSON in memory, and for UBJSON behind the same functions. Keeps the text of numbers, counts string
+ * lengths (zero bytes are data), accepts NaN, Infinity and -Infinity as numbers, bounds the depth and allocates only
+ * for strings with escapes, by the caller's allocator. Strict otherwise (RFC 8259): no comments, no trailing commas,
+ * nothing behind the value. Unescaped control characters in strings and invalid UTF-8 are errors; lone surrogate
+ * escapes become U+FFFD.
  *
  * The caller walks the value that it expects:
  *
@@ -16,6 +17,9 @@
  *
  * Every function consumes exactly one value (or opens one container) and fails with FORELOOP_ERROR_FORMAT, the byte
  * offset and a message with the reader's name, when the value has another type.
+ *
+ * UBJSON (draft 12): every width of number, high-precision numbers, characters as strings of one character, counted
+ * and typed containers, no-ops. What has no counterpart there is said at the function.
  */
 #ifndef FORELOOP_COMMON_JSON_H
 #define FORELOOP_COMMON_JSON_H
@@ -52,14 +56,21 @@ typedef struct foreloop_json {
     foreloop_error *error;
     foreloop_buffer scratch;     /* the last string, unescaped */
     foreloop_buffer key_scratch; /* the last key, unescaped */
+    bool binary;                 /* UBJSON */
     size_t depth;
     unsigned char first[FORELOOP_JSON_MAX_DEPTH]; /* per open container: nothing read in it yet */
     unsigned char is_object[FORELOOP_JSON_MAX_DEPTH];
+    unsigned char element_type[FORELOOP_JSON_MAX_DEPTH]; /* UBJSON: the marker of all its values; 0: each has its own */
+    size_t remaining[FORELOOP_JSON_MAX_DEPTH];           /* UBJSON: of a counted one; SIZE_MAX: a bracket ends it */
 } foreloop_json;
 
 /* `data` and `name` are borrowed. */
 void foreloop_json_open(foreloop_json *json, const foreloop_allocator *allocator, const void *data, size_t size,
                         const char *name, foreloop_error *error);
+void foreloop_json_open_ubjson(foreloop_json *json, const foreloop_allocator *allocator, const void *data, size_t size,
+                               const char *name, foreloop_error *error);
+/* Whether the document, that starts with `{`, is UBJSON: there a key begins with the type of its length. */
+bool foreloop_json_is_ubjson(const void *data, size_t size);
 void foreloop_json_close(foreloop_json *json);
 
 /* The type of the next value, consuming nothing but white space. Inside a container, after the key or element call. */
@@ -72,17 +83,35 @@ foreloop_status foreloop_json_element(foreloop_json *json, bool *more);     /* f
 
 /* Strings are valid until the next string (or, for keys, the next key) is read. */
 foreloop_status foreloop_json_string(foreloop_json *json, foreloop_text *value);
-foreloop_status foreloop_json_number(foreloop_json *json, foreloop_text *value); /* the number's own text */
+/* The number's own text; in UBJSON only a high-precision number has one. */
+foreloop_status foreloop_json_number(foreloop_json *json, foreloop_text *value);
 foreloop_status foreloop_json_float(foreloop_json *json, float *value);
 foreloop_status foreloop_json_double(foreloop_json *json, double *value);
 foreloop_status foreloop_json_int64(foreloop_json *json, int64_t *value);
+/* A whole number within the bounds, else FORELOOP_ERROR_VALUE. */
+foreloop_status foreloop_json_bounded(foreloop_json *json, int64_t minimum, int64_t maximum, int64_t *value);
 /* A count or index: a whole number from 0 to `maximum`, else FORELOOP_ERROR_VALUE. */
 foreloop_status foreloop_json_size(foreloop_json *json, size_t maximum, size_t *value);
 foreloop_status foreloop_json_bool(foreloop_json *json, bool *value);
 foreloop_status foreloop_json_null(foreloop_json *json);
 foreloop_status foreloop_json_skip(foreloop_json *json); /* any value, any depth up to the bound */
-/* Skips a value and gives its text, to be read later by a reader of its own (with base set to the span's place). */
+/* Skips a value and gives its text, to be read later by a reader of its own (with base set to the span's place). Not
+ * for UBJSON, where a value of a typed container is no document. */
 foreloop_status foreloop_json_span(foreloop_json *json, foreloop_text *span);
+/* Whole arrays of numbers into lists that grow and are used again; zero-initialise. Typed arrays of UBJSON are read
+ * without a call for each number. true and false count as 1 and 0 among integers; one that is not within the bounds
+ * gives FORELOOP_ERROR_VALUE. The lists' memory is of the reader's allocator and released by the caller. */
+typedef struct foreloop_integers {
+    int64_t *items;
+    size_t count, capacity;
+} foreloop_integers;
+typedef struct foreloop_floats {
+    float *items;
+    size_t count, capacity;
+} foreloop_floats;
+foreloop_status foreloop_json_integers(foreloop_json *json, int64_t minimum, int64_t maximum, foreloop_integers *list);
+foreloop_status foreloop_json_floats(foreloop_json *json, foreloop_floats *list);
+
 /* After the last value: nothing but white space may follow. */
 foreloop_status foreloop_json_end(foreloop_json *json);
 

@@ -9,9 +9,9 @@
 /* What stands in a node of the file before its children are found. */
 typedef struct dump_node {
     int64_t id, yes, no, missing;
-    bool has_id, has_leaf, has_feature, has_yes, has_no, has_missing, has_condition, categorical;
-    uint32_t feature;
-    float value;
+    bool has_id, has_leaf, has_feature, has_yes, has_no, has_missing, has_condition, has_gain, has_cover, categorical;
+    uint32_t feature, vector;
+    float value, gain, cover;
     size_t category_begin, category_count;
     size_t child_count;
     int64_t child_ids[2];
@@ -35,6 +35,11 @@ typedef struct dump_loader {
     /* Of the tree that is being read. */
     foreloop_gbdt_source_node *nodes;
     size_t node_capacity, node_count;
+    bool has_gain, has_cover;
+    size_t width;         /* numbers in a leaf; 0: no leaf yet. The same in all trees. */
+    foreloop_floats leaf; /* the numbers of the last vector leaf */
+    float *vectors;
+    size_t vector_count, vector_capacity; /* in numbers */
     uint32_t *categories;
     size_t category_count, category_capacity;
 } dump_loader;
@@ -192,7 +197,41 @@ static foreloop_status read_condition(dump_loader *loader, dump_node *node) {
 
 static foreloop_status read_id(foreloop_json *json, int64_t *id, bool *has) {
     *has = true;
-    return foreloop_json_int64(json, id);
+    return foreloop_json_bounded(json, 0, (int64_t)FORELOOP_GBDT_MAX_COUNT, id);
+}
+
+static foreloop_status read_vector(dump_loader *loader, dump_node *node) {
+    foreloop_json *json = loader->json;
+    foreloop_status status = foreloop_json_floats(json, &loader->leaf);
+    if (status == FORELOOP_ERROR_FORMAT && json->offset < json->size && json->data[json->offset] == '.')
+        return foreloop_fail(json->error, FORELOOP_ERROR_UNSUPPORTED,
+                             "%s: the dump leaves out numbers of vector leaves (\"...\"): use save_model", json->name);
+    FORELOOP_TRY(status);
+    const size_t width = loader->leaf.count;
+    if (width < 2 || width > FORELOOP_GBDT_MAX_OUTPUTS)
+        return foreloop_json_fail(json, "a leaf of %zu numbers", width);
+    if (loader->width == 0)
+        loader->width = width;
+    if (width != loader->width)
+        return foreloop_json_fail(json, "a leaf of %zu numbers after one of %zu", width, loader->width);
+    FORELOOP_TRY(foreloop_reserve(&loader->gbdt->allocator, &loader->vectors, &loader->vector_capacity,
+                                  loader->vector_count, loader->vector_count + width, sizeof *loader->vectors,
+                                  json->error));
+    memcpy(loader->vectors + loader->vector_count, loader->leaf.items, width * sizeof *loader->vectors);
+    node->vector = (uint32_t)(loader->vector_count / width);
+    loader->vector_count += width;
+    return FORELOOP_OK;
+}
+
+static foreloop_status read_leaf(dump_loader *loader, dump_node *node) {
+    foreloop_json *json = loader->json;
+    node->has_leaf = true;
+    if (foreloop_json_peek(json) == FORELOOP_JSON_ARRAY)
+        return read_vector(loader, node);
+    if (loader->width > 1)
+        return foreloop_json_fail(json, "a leaf of one number after one of %zu", loader->width);
+    loader->width = 1;
+    return foreloop_json_float(json, &node->value);
 }
 
 static foreloop_status read_node(dump_loader *loader, size_t *place, int64_t *id);
@@ -229,12 +268,15 @@ static foreloop_status read_field(dump_loader *loader, foreloop_text key, dump_n
         node->has_feature = true;
         return read_feature(loader, &node->feature);
     }
-    if (foreloop_text_is(key, "leaf")) {
-        node->has_leaf = true;
-        if (foreloop_json_peek(json) == FORELOOP_JSON_ARRAY)
-            return foreloop_fail(json->error, FORELOOP_ERROR_UNSUPPORTED, "%s: vector leaves are not supported",
-                                 json->name);
-        return foreloop_json_float(json, &node->value);
+    if (foreloop_text_is(key, "leaf"))
+        return read_leaf(loader, node);
+    if (foreloop_text_is(key, "gain")) {
+        node->has_gain = true;
+        return foreloop_json_float(json, &node->gain);
+    }
+    if (foreloop_text_is(key, "cover")) {
+        node->has_cover = true;
+        return foreloop_json_float(json, &node->cover);
     }
     return foreloop_json_skip(json);
 }
@@ -296,7 +338,10 @@ static foreloop_status read_node(dump_loader *loader, size_t *place, int64_t *id
     }
     if (!node.has_id)
         return foreloop_json_fail(json, "a node without nodeid");
-    foreloop_gbdt_source_node result = {.left = -1, .value = node.value};
+    foreloop_gbdt_source_node result = {.left = -1, .value = node.value, .vector = node.vector};
+    result.origin = (foreloop_gbdt_origin){.id = (uint32_t)node.id, .gain = node.gain, .cover = node.cover};
+    loader->has_gain &= node.has_gain || node.has_leaf;
+    loader->has_cover &= node.has_cover;
     if (!node.has_leaf)
         FORELOOP_TRY(complete_split(loader, &node, &result));
     else if (node.has_condition || node.child_count > 0)
@@ -321,11 +366,20 @@ static foreloop_status read_document(dump_loader *loader) {
             return foreloop_json_end(json);
         loader->node_count = 0;
         loader->category_count = 0;
+        loader->vector_count = 0;
+        loader->has_gain = loader->has_cover = true;
         offset = json->offset;
         FORELOOP_TRY(read_node(loader, &place, &id));
-        FORELOOP_TRY(foreloop_gbdt_locate(
-            json, offset,
-            foreloop_gbdt_add_tree(loader->gbdt, loader->nodes, loader->node_count, loader->categories, json->error)));
+        const foreloop_gbdt_source_tree tree = {
+            .nodes = loader->nodes,
+            .node_count = loader->node_count,
+            .categories = loader->categories,
+            .width = loader->width,
+            .vectors = loader->vectors,
+            .has_gain = loader->has_gain,
+            .has_cover = loader->has_cover,
+        };
+        FORELOOP_TRY(foreloop_gbdt_locate(json, offset, foreloop_gbdt_add_tree(loader->gbdt, &tree, json->error)));
     }
 }
 
@@ -370,23 +424,28 @@ static foreloop_status add_notes(dump_loader *loader) {
     return FORELOOP_OK;
 }
 
-/* Outputs take turns, num_parallel_tree trees at a time. */
+/* Outputs take turns, num_parallel_tree trees at a time; a tree with vector leaves adds to all of them. */
 static foreloop_status set_outputs(dump_loader *loader, size_t *begin, size_t *end) {
     foreloop_gbdt *gbdt = loader->gbdt;
     const foreloop_gbdt_options *options = loader->options;
     foreloop_error *error = loader->json->error;
     size_t parallel = options->num_parallel_tree > 0 ? options->num_parallel_tree : 1;
+    size_t width = loader->width > 1 ? loader->width : 1;
     if (options->num_class > FORELOOP_GBDT_MAX_OUTPUTS || parallel > FORELOOP_GBDT_MAX_COUNT)
         return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "num_class or num_parallel_tree is too large");
-    gbdt->output_count = options->num_class > 1 ? options->num_class : 1;
-    uint64_t step = (uint64_t)gbdt->output_count * parallel;
-    if (gbdt->tree_count % step != 0)
+    if (width > 1 && options->num_class > 1 && options->num_class != width)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "num_class is %zu, but leaves have %zu numbers",
+                             options->num_class, width);
+    gbdt->output_count = options->num_class > 1 ? options->num_class : width;
+    size_t turns = gbdt->output_count / width;
+    uint64_t step = (uint64_t)turns * parallel;
+    if (gbdt->source_count % step != 0)
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
                              "%zu trees are not whole iterations of %zu trees for each of %zu outputs",
-                             gbdt->tree_count, parallel, gbdt->output_count);
+                             gbdt->source_count, parallel, turns);
     for (size_t t = 0; t < gbdt->tree_count; t++)
-        gbdt->trees[t].output = (uint32_t)(t / parallel % gbdt->output_count);
-    gbdt->iteration_count = (size_t)(gbdt->tree_count / step);
+        gbdt->trees[t].output += (uint32_t)(gbdt->trees[t].source / parallel % turns);
+    gbdt->iteration_count = (size_t)(gbdt->source_count / step);
     FORELOOP_TRY(foreloop_gbdt_select(options, gbdt->iteration_count, begin, end, error));
     *begin *= (size_t)step;
     *end *= (size_t)step;
@@ -423,6 +482,8 @@ foreloop_status foreloop_gbdt_load_dump(foreloop_gbdt *gbdt, foreloop_json *json
     foreloop_release(allocator, (void *)loader.names);
     foreloop_release(allocator, loader.slots);
     foreloop_release(allocator, loader.nodes);
+    foreloop_release(allocator, loader.leaf.items);
+    foreloop_release(allocator, loader.vectors);
     foreloop_release(allocator, loader.categories);
     return status;
 }

@@ -1,22 +1,8 @@
-/* Reads save_model JSON of XGBoost 1.0 to 3.2. Keys may come in any order; unknown ones are skipped at any depth. */
+/* Reads save_model JSON and UBJSON of XGBoost 1.0 to 3.4. Keys may come in any order; unknown ones are skipped at any
+ * depth. */
 #include "common/number.h"
-#include "gbdt/model.h"
+#include "gbdt/load_tree.h"
 #include <string.h>
-
-/* The arrays of a tree, one element for each node. */
-typedef enum tree_column { LEFT, RIGHT, DEFAULT_LEFT, FEATURE, CONDITION, SPLIT_TYPE, COLUMN_COUNT } tree_column;
-static const char *const column_names[COLUMN_COUNT] = {"left_children", "right_children",   "default_left",
-                                                       "split_indices", "split_conditions", "split_type"};
-
-typedef struct size_list {
-    size_t *items;
-    size_t count, capacity;
-} size_list;
-
-typedef struct float_list {
-    float *items;
-    size_t count, capacity;
-} float_list;
 
 typedef struct json_loader {
     foreloop_json *json;
@@ -27,19 +13,11 @@ typedef struct json_loader {
     size_t version[2]; /* major, minor; 0 when absent */
     size_t num_class, num_target, num_parallel_tree, num_trees;
     bool has_num_trees, is_dart, has_weights, has_named_categories;
-    float_list base_scores, weights;
-    size_list tree_info, iteration_indptr;
+    foreloop_floats base_scores, weights;
+    foreloop_integers tree_info, iteration_indptr;
     const char **names;
     size_t name_count, name_capacity;
-
-    /* Of the tree that is being read. */
-    foreloop_gbdt_source_node *nodes;
-    size_t node_capacity, node_count; /* the longest column */
-    size_t column_counts[COLUMN_COUNT];
-    bool vector_leaf;
-    uint32_t *categories;
-    size_t category_count, category_capacity;
-    size_list category_nodes, category_segments, category_sizes;
+    foreloop_gbdt_tree_loader trees;
 } json_loader;
 
 /* Reads the field whose key was just read. */
@@ -58,67 +36,33 @@ static foreloop_status read_object(json_loader *loader, field_reader read_field)
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-/* A count that files spell as a number or as a string with a number in it. */
-static foreloop_status read_count(foreloop_json *json, size_t maximum, size_t *value) {
-    if (foreloop_json_peek(json) != FORELOOP_JSON_STRING)
-        return foreloop_json_size(json, maximum, value);
-    foreloop_text text;
-    int64_t number;
-    FORELOOP_TRY(foreloop_json_string(json, &text));
-    if (!foreloop_parse_int64(text.text, text.length, &number) || number < 0 || (uint64_t)number > maximum)
-        return foreloop_json_fail(json, "expected a whole number from 0 to %zu, found \"%.*s\"", maximum,
-                                  FORELOOP_QUOTED(text.text, text.length));
-    *value = (size_t)number;
-    return FORELOOP_OK;
-}
-
-static foreloop_status read_sizes(json_loader *loader, size_t maximum, size_list *list) {
-    foreloop_json *json = loader->json;
-    list->count = 0;
-    FORELOOP_TRY(foreloop_json_array(json));
-    for (;;) {
-        bool more;
-        FORELOOP_TRY(foreloop_json_element(json, &more));
-        if (!more)
-            return FORELOOP_OK;
-        FORELOOP_TRY(foreloop_reserve(&loader->gbdt->allocator, &list->items, &list->capacity, list->count,
-                                      list->count + 1, sizeof *list->items, json->error));
-        FORELOOP_TRY(foreloop_json_size(json, maximum, &list->items[list->count]));
-        list->count++;
-    }
+/* A list of counts or indices. */
+static foreloop_status read_sizes(json_loader *loader, foreloop_integers *list) {
+    return foreloop_json_integers(loader->json, 0, (int64_t)FORELOOP_GBDT_MAX_COUNT, list);
 }
 
 /* A number or an array of numbers. */
-static foreloop_status read_floats(json_loader *loader, foreloop_json *json, float_list *list) {
-    bool array = foreloop_json_peek(json) == FORELOOP_JSON_ARRAY;
-    list->count = 0;
-    if (array)
-        FORELOOP_TRY(foreloop_json_array(json));
-    for (bool more = true;;) {
-        if (array)
-            FORELOOP_TRY(foreloop_json_element(json, &more));
-        if (!more)
-            return FORELOOP_OK;
-        FORELOOP_TRY(foreloop_reserve(&loader->gbdt->allocator, &list->items, &list->capacity, list->count,
-                                      list->count + 1, sizeof *list->items, json->error));
-        FORELOOP_TRY(foreloop_json_float(json, &list->items[list->count]));
-        list->count++;
-        if (!array)
-            return FORELOOP_OK;
-    }
+static foreloop_status read_floats(foreloop_json *json, foreloop_floats *list) {
+    if (foreloop_json_peek(json) == FORELOOP_JSON_ARRAY)
+        return foreloop_json_floats(json, list);
+    FORELOOP_TRY(foreloop_reserve(json->scratch.allocator, &list->items, &list->capacity, 0, 1, sizeof *list->items,
+                                  json->error));
+    FORELOOP_TRY(foreloop_json_float(json, list->items));
+    list->count = 1;
+    return FORELOOP_OK;
 }
 
 /* "5E-1", "[5E-1]", "[1E-1,2E-1]", or the same without the quotes. */
 static foreloop_status read_base_score(json_loader *loader) {
     foreloop_json *json = loader->json;
     if (foreloop_json_peek(json) != FORELOOP_JSON_STRING)
-        return read_floats(loader, json, &loader->base_scores);
+        return read_floats(json, &loader->base_scores);
     foreloop_text text;
     FORELOOP_TRY(foreloop_json_string(json, &text));
     foreloop_json inner;
     foreloop_json_open(&inner, &loader->gbdt->allocator, text.text, text.length, json->name, json->error);
-    inner.base = json->base + json->offset - text.length - 1;
-    foreloop_status status = read_floats(loader, &inner, &loader->base_scores);
+    inner.base = json->base + json->offset - text.length - (json->binary ? 0 : 1);
+    foreloop_status status = read_floats(&inner, &loader->base_scores);
     if (status == FORELOOP_OK)
         status = foreloop_json_end(&inner);
     foreloop_json_close(&inner);
@@ -139,149 +83,7 @@ static foreloop_status read_objective_field(json_loader *loader, foreloop_text k
     return FORELOOP_OK;
 }
 
-/* ---- Trees ------------------------------------------------------------------------------------------------------- */
-
-static foreloop_status read_flag(foreloop_json *json, bool *value) {
-    size_t number = 0;
-    if (foreloop_json_peek(json) == FORELOOP_JSON_BOOL)
-        return foreloop_json_bool(json, value);
-    FORELOOP_TRY(foreloop_json_size(json, 1, &number));
-    *value = number == 1;
-    return FORELOOP_OK;
-}
-
-static foreloop_status read_cell(foreloop_json *json, tree_column column, foreloop_gbdt_source_node *node) {
-    int64_t number = 0;
-    switch (column) {
-    case LEFT:
-        return foreloop_json_int64(json, &node->left);
-    case RIGHT:
-        return foreloop_json_int64(json, &node->right);
-    case DEFAULT_LEFT:
-        return read_flag(json, &node->default_left);
-    case FEATURE:
-        FORELOOP_TRY(foreloop_json_int64(json, &number));
-        /* Nodes that pruning deleted have a huge number; for one that is in use the largest one is out of range. */
-        node->feature = number >= 0 && number < FORELOOP_GBDT_FEATURE ? (uint32_t)number : FORELOOP_GBDT_FEATURE;
-        return FORELOOP_OK;
-    case CONDITION:
-        return foreloop_json_float(json, &node->value);
-    case SPLIT_TYPE:
-    default:
-        return read_flag(json, &node->categorical);
-    }
-}
-
-static foreloop_status read_column(json_loader *loader, tree_column column) {
-    foreloop_json *json = loader->json;
-    size_t count = 0;
-    FORELOOP_TRY(foreloop_json_array(json));
-    for (;; count++) {
-        bool more;
-        FORELOOP_TRY(foreloop_json_element(json, &more));
-        if (!more)
-            break;
-        FORELOOP_TRY(foreloop_reserve(&loader->gbdt->allocator, &loader->nodes, &loader->node_capacity,
-                                      loader->node_count, count + 1, sizeof *loader->nodes, json->error));
-        if (count == loader->node_count)
-            memset(&loader->nodes[loader->node_count++], 0, sizeof *loader->nodes);
-        FORELOOP_TRY(read_cell(json, column, &loader->nodes[count]));
-    }
-    loader->column_counts[column] = count;
-    return FORELOOP_OK;
-}
-
-static foreloop_status read_categories(json_loader *loader) {
-    foreloop_json *json = loader->json;
-    loader->category_count = 0;
-    FORELOOP_TRY(foreloop_json_array(json));
-    for (;;) {
-        bool more;
-        FORELOOP_TRY(foreloop_json_element(json, &more));
-        if (!more)
-            return FORELOOP_OK;
-        FORELOOP_TRY(foreloop_gbdt_read_category(json, &loader->gbdt->allocator, &loader->categories,
-                                                 &loader->category_capacity, &loader->category_count));
-    }
-}
-
-/* Any of the sizes that tell vector leaves: in tree_param and in gbtree_model_param. */
-static foreloop_status read_leaf_size(json_loader *loader) {
-    size_t size = 0;
-    FORELOOP_TRY(read_count(loader->json, FORELOOP_GBDT_MAX_COUNT, &size));
-    loader->vector_leaf |= size > 1;
-    return FORELOOP_OK;
-}
-
-static foreloop_status read_tree_parameter(json_loader *loader, foreloop_text key) {
-    if (foreloop_text_is(key, "size_leaf_vector"))
-        return read_leaf_size(loader);
-    return foreloop_json_skip(loader->json);
-}
-
-static foreloop_status read_tree_field(json_loader *loader, foreloop_text key) {
-    for (int i = 0; i < COLUMN_COUNT; i++)
-        if (foreloop_text_is(key, column_names[i]))
-            return read_column(loader, (tree_column)i);
-    if (foreloop_text_is(key, "categories"))
-        return read_categories(loader);
-    if (foreloop_text_is(key, "categories_nodes"))
-        return read_sizes(loader, FORELOOP_GBDT_MAX_COUNT, &loader->category_nodes);
-    if (foreloop_text_is(key, "categories_segments"))
-        return read_sizes(loader, FORELOOP_GBDT_MAX_COUNT, &loader->category_segments);
-    if (foreloop_text_is(key, "categories_sizes"))
-        return read_sizes(loader, FORELOOP_GBDT_MAX_COUNT, &loader->category_sizes);
-    if (foreloop_text_is(key, "tree_param"))
-        return read_object(loader, read_tree_parameter);
-    return foreloop_json_skip(loader->json);
-}
-
-/* Gives the categorical nodes their parts of the list of categories. */
-static foreloop_status assign_categories(json_loader *loader) {
-    const size_t count = loader->category_nodes.count;
-    size_t used = 0;
-    if (loader->category_segments.count != count || loader->category_sizes.count != count)
-        return foreloop_json_fail(loader->json, "%zu categories_nodes, %zu categories_segments, %zu categories_sizes",
-                                  count, loader->category_segments.count, loader->category_sizes.count);
-    for (size_t i = 0; i < count; i++) {
-        size_t node = loader->category_nodes.items[i];
-        size_t begin = loader->category_segments.items[i], size = loader->category_sizes.items[i];
-        /* Parts that overlapped could add up to far more than the file's size. */
-        used += size;
-        if (node >= loader->node_count || used > loader->category_count || begin > loader->category_count - size)
-            return foreloop_json_fail(loader->json, "the categories of node %zu lie outside the tree's", node);
-        loader->nodes[node].category_begin = begin;
-        loader->nodes[node].category_count = size;
-    }
-    return FORELOOP_OK;
-}
-
-static foreloop_status read_tree(json_loader *loader) {
-    foreloop_json *json = loader->json;
-    size_t tree = loader->gbdt->tree_count;
-    loader->node_count = 0;
-    memset(loader->column_counts, 0, sizeof loader->column_counts);
-    loader->category_count = 0;
-    loader->category_nodes.count = loader->category_segments.count = loader->category_sizes.count = 0;
-
-    size_t offset = json->offset;
-    FORELOOP_TRY(read_object(loader, read_tree_field));
-    if (loader->vector_leaf)
-        return foreloop_fail(json->error, FORELOOP_ERROR_UNSUPPORTED,
-                             "%s: tree %zu has vector leaves (multi_strategy \"multi_output_tree\"), which are not "
-                             "supported: train with one_output_per_tree",
-                             json->name, tree);
-    for (int i = 0; i < COLUMN_COUNT; i++) {
-        bool absent = i == SPLIT_TYPE && loader->column_counts[i] == 0; /* before XGBoost 1.3 */
-        if (loader->column_counts[i] != loader->node_count && !absent)
-            return foreloop_json_fail(json, "tree %zu has %zu nodes, but %zu %s", tree, loader->node_count,
-                                      loader->column_counts[i], column_names[i]);
-    }
-    FORELOOP_TRY(assign_categories(loader));
-    return foreloop_gbdt_locate(
-        json, offset,
-        foreloop_gbdt_add_tree(loader->gbdt, loader->nodes, loader->node_count, loader->categories, json->error));
-}
+/* ---- Booster ----------------------------------------------------------------------------------------------------- */
 
 static foreloop_status read_trees(json_loader *loader) {
     foreloop_json *json = loader->json;
@@ -294,21 +96,17 @@ static foreloop_status read_trees(json_loader *loader) {
         FORELOOP_TRY(foreloop_json_element(json, &more));
         if (!more)
             return FORELOOP_OK;
-        FORELOOP_TRY(read_tree(loader));
+        FORELOOP_TRY(foreloop_gbdt_load_tree(&loader->trees));
     }
 }
-
-/* ---- Booster ----------------------------------------------------------------------------------------------------- */
 
 static foreloop_status read_ensemble_parameter(json_loader *loader, foreloop_text key) {
     if (foreloop_text_is(key, "num_trees")) {
         loader->has_num_trees = true;
-        return read_count(loader->json, FORELOOP_GBDT_MAX_COUNT, &loader->num_trees);
+        return foreloop_gbdt_read_count(loader->json, FORELOOP_GBDT_MAX_COUNT, &loader->num_trees);
     }
     if (foreloop_text_is(key, "num_parallel_tree"))
-        return read_count(loader->json, FORELOOP_GBDT_MAX_COUNT, &loader->num_parallel_tree);
-    if (foreloop_text_is(key, "size_leaf_vector"))
-        return read_leaf_size(loader);
+        return foreloop_gbdt_read_count(loader->json, FORELOOP_GBDT_MAX_COUNT, &loader->num_parallel_tree);
     return foreloop_json_skip(loader->json);
 }
 
@@ -326,18 +124,20 @@ static foreloop_status read_category_field(json_loader *loader, foreloop_text ke
     }
 }
 
+/* An empty list stands for weights of 1. */
 static foreloop_status read_weights(json_loader *loader) {
-    loader->has_weights = true;
-    return read_floats(loader, loader->json, &loader->weights);
+    FORELOOP_TRY(foreloop_json_floats(loader->json, &loader->weights));
+    loader->has_weights = loader->weights.count > 0;
+    return FORELOOP_OK;
 }
 
 static foreloop_status read_ensemble_field(json_loader *loader, foreloop_text key) {
     if (foreloop_text_is(key, "trees"))
         return read_trees(loader);
     if (foreloop_text_is(key, "tree_info"))
-        return read_sizes(loader, FORELOOP_GBDT_MAX_COUNT, &loader->tree_info);
+        return read_sizes(loader, &loader->tree_info);
     if (foreloop_text_is(key, "iteration_indptr"))
-        return read_sizes(loader, FORELOOP_GBDT_MAX_COUNT, &loader->iteration_indptr);
+        return read_sizes(loader, &loader->iteration_indptr);
     if (foreloop_text_is(key, "gbtree_model_param"))
         return read_object(loader, read_ensemble_parameter);
     if (foreloop_text_is(key, "cats"))
@@ -374,11 +174,11 @@ static foreloop_status read_parameter(json_loader *loader, foreloop_text key) {
     if (foreloop_text_is(key, "base_score"))
         return read_base_score(loader);
     if (foreloop_text_is(key, "num_feature"))
-        return read_count(loader->json, FORELOOP_GBDT_FEATURE, &loader->gbdt->feature_count);
+        return foreloop_gbdt_read_count(loader->json, FORELOOP_GBDT_FEATURE, &loader->gbdt->feature_count);
     if (foreloop_text_is(key, "num_class"))
-        return read_count(loader->json, FORELOOP_GBDT_MAX_OUTPUTS, &loader->num_class);
+        return foreloop_gbdt_read_count(loader->json, FORELOOP_GBDT_MAX_OUTPUTS, &loader->num_class);
     if (foreloop_text_is(key, "num_target"))
-        return read_count(loader->json, FORELOOP_GBDT_MAX_OUTPUTS, &loader->num_target);
+        return foreloop_gbdt_read_count(loader->json, FORELOOP_GBDT_MAX_OUTPUTS, &loader->num_target);
     return foreloop_json_skip(loader->json);
 }
 
@@ -468,36 +268,35 @@ static foreloop_status check_complete(json_loader *loader) {
         missing = "\"gradient_booster\" with a \"name\" and \"trees\"";
     if (missing)
         return foreloop_json_fail(loader->json, "the document has no %s", missing);
-    if (loader->vector_leaf)
-        return foreloop_fail(loader->json->error, FORELOOP_ERROR_UNSUPPORTED, "%s: vector leaves are not supported",
-                             loader->json->name);
     if (loader->num_class > 1 && loader->num_target > 1)
         return foreloop_fail(loader->json->error, FORELOOP_ERROR_UNSUPPORTED,
                              "%s: several classes and several targets at once are not supported", loader->json->name);
     return FORELOOP_OK;
 }
 
-/* Checks what must agree, and gives the trees their outputs. */
+/* Checks what must agree, and gives the trees their outputs; those of vector leaves count from the tree's own. */
 static foreloop_status check_counts(json_loader *loader) {
     foreloop_gbdt *gbdt = loader->gbdt;
-    if (loader->has_num_trees && loader->num_trees != gbdt->tree_count)
+    if (loader->has_num_trees && loader->num_trees != gbdt->source_count)
         return foreloop_json_fail(loader->json, "num_trees is %zu, but there are %zu trees", loader->num_trees,
-                                  gbdt->tree_count);
-    if (loader->tree_info.count != gbdt->tree_count)
+                                  gbdt->source_count);
+    if (loader->tree_info.count != gbdt->source_count)
         return foreloop_json_fail(loader->json, "tree_info has %zu elements, but there are %zu trees",
-                                  loader->tree_info.count, gbdt->tree_count);
+                                  loader->tree_info.count, gbdt->source_count);
     for (size_t t = 0; t < gbdt->tree_count; t++) {
-        if (loader->tree_info.items[t] >= gbdt->output_count)
-            return foreloop_json_fail(loader->json, "tree %zu adds to output %zu, but there are %zu outputs", t,
-                                      loader->tree_info.items[t], gbdt->output_count);
-        gbdt->trees[t].output = (uint32_t)loader->tree_info.items[t];
+        foreloop_gbdt_tree *tree = &gbdt->trees[t];
+        size_t output = tree->output + (size_t)loader->tree_info.items[tree->source];
+        if (output >= gbdt->output_count)
+            return foreloop_json_fail(loader->json, "tree %u adds to output %zu, but there are %zu outputs",
+                                      (unsigned)tree->source, output, gbdt->output_count);
+        tree->output = (uint32_t)output;
     }
     if (loader->base_scores.count != 1 && loader->base_scores.count != gbdt->output_count)
         return foreloop_json_fail(loader->json, "base_score has %zu elements, but there are %zu outputs",
                                   loader->base_scores.count, gbdt->output_count);
-    if ((loader->is_dart || loader->has_weights) && loader->weights.count != gbdt->tree_count)
+    if ((loader->is_dart || loader->has_weights) && loader->weights.count != gbdt->source_count)
         return foreloop_json_fail(loader->json, "weight_drop has %zu elements, but there are %zu trees",
-                                  loader->weights.count, gbdt->tree_count);
+                                  loader->weights.count, gbdt->source_count);
     if (loader->name_count != 0 && loader->name_count != gbdt->feature_count)
         return foreloop_json_fail(loader->json, "%zu feature_names, but num_feature is %zu", loader->name_count,
                                   gbdt->feature_count);
@@ -525,12 +324,12 @@ static foreloop_status set_base_margins(json_loader *loader) {
 /* Files before XGBoost 2.0 do not say where iterations begin: they are equally long. */
 static foreloop_status fill_indptr(json_loader *loader) {
     size_t parallel = loader->num_parallel_tree, groups = 0;
-    size_list *indptr = &loader->iteration_indptr;
+    foreloop_integers *indptr = &loader->iteration_indptr;
     if (parallel == 0)
         parallel = loader->options->num_parallel_tree > 0 ? loader->options->num_parallel_tree : 1;
     for (size_t t = 0; t < loader->tree_info.count; t++)
-        if (loader->tree_info.items[t] >= groups)
-            groups = loader->tree_info.items[t] + 1;
+        if ((size_t)loader->tree_info.items[t] >= groups)
+            groups = (size_t)loader->tree_info.items[t] + 1;
     size_t trees = loader->tree_info.count, step = groups * parallel;
     if (groups > 0 && (step / groups != parallel || trees % step != 0))
         return foreloop_json_fail(loader->json, "%zu trees are not whole iterations of %zu trees for %zu outputs",
@@ -539,14 +338,14 @@ static foreloop_status fill_indptr(json_loader *loader) {
     FORELOOP_TRY(foreloop_reserve(&loader->gbdt->allocator, &indptr->items, &indptr->capacity, 0, iterations + 1,
                                   sizeof *indptr->items, loader->json->error));
     for (size_t i = 0; i <= iterations; i++)
-        indptr->items[i] = i * step;
+        indptr->items[i] = (int64_t)(i * step);
     indptr->count = iterations + 1;
     return FORELOOP_OK;
 }
 
 static foreloop_status check_indptr(json_loader *loader) {
-    const size_list *indptr = &loader->iteration_indptr;
-    bool good = indptr->items[0] == 0 && indptr->items[indptr->count - 1] == loader->gbdt->tree_count;
+    const foreloop_integers *indptr = &loader->iteration_indptr;
+    bool good = indptr->items[0] == 0 && (uint64_t)indptr->items[indptr->count - 1] == loader->gbdt->source_count;
     for (size_t i = 1; i < indptr->count; i++)
         good = good && indptr->items[i - 1] <= indptr->items[i];
     return good ? FORELOOP_OK
@@ -588,14 +387,15 @@ static foreloop_status complete(json_loader *loader) {
     foreloop_status status = foreloop_gbdt_select(loader->options, gbdt->iteration_count, &begin, &end, json->error);
     if (status == FORELOOP_OK)
         status = foreloop_gbdt_finish(gbdt, loader->has_weights ? loader->weights.items : NULL, loader->weights.count,
-                                      loader->iteration_indptr.items[begin], loader->iteration_indptr.items[end],
-                                      json->error);
+                                      (size_t)loader->iteration_indptr.items[begin],
+                                      (size_t)loader->iteration_indptr.items[end], json->error);
     return foreloop_gbdt_locate(json, json->offset, status);
 }
 
 foreloop_status foreloop_gbdt_load_json(foreloop_gbdt *gbdt, foreloop_json *json,
                                         const foreloop_gbdt_options *options) {
     json_loader loader = {.json = json, .gbdt = gbdt, .options = options};
+    loader.trees = (foreloop_gbdt_tree_loader){.json = json, .gbdt = gbdt};
     foreloop_status status = read_object(&loader, read_document_field);
     if (status == FORELOOP_OK)
         status = foreloop_json_end(json);
@@ -607,10 +407,6 @@ foreloop_status foreloop_gbdt_load_json(foreloop_gbdt *gbdt, foreloop_json *json
     foreloop_release(allocator, loader.tree_info.items);
     foreloop_release(allocator, loader.iteration_indptr.items);
     foreloop_release(allocator, (void *)loader.names);
-    foreloop_release(allocator, loader.nodes);
-    foreloop_release(allocator, loader.categories);
-    foreloop_release(allocator, loader.category_nodes.items);
-    foreloop_release(allocator, loader.category_segments.items);
-    foreloop_release(allocator, loader.category_sizes.items);
+    foreloop_gbdt_tree_loader_close(&loader.trees);
     return status;
 }

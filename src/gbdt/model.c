@@ -2,6 +2,7 @@
  * foreloop_gbdt_finish, which check all that prediction relies on. */
 #include "gbdt/model.h"
 #include "common/file.h"
+#include "common/sized.h"
 #include "common/sort.h"
 #include "gbdt/layout.h"
 #include <math.h>
@@ -10,8 +11,7 @@
 #include <string.h>
 
 void foreloop_gbdt_options_init(foreloop_gbdt_options *options, size_t size) {
-    memset(options, 0, size);
-    options->size = size;
+    foreloop_sized_init(options, size);
 }
 
 foreloop_status foreloop_gbdt_create(foreloop_gbdt **gbdt, const foreloop_allocator *allocator, foreloop_error *error) {
@@ -25,6 +25,7 @@ foreloop_status foreloop_gbdt_create(foreloop_gbdt **gbdt, const foreloop_alloca
     made->objective = foreloop_gbdt_unknown_objective();
     made->output_count = 1;
     made->best_iteration = -1;
+    made->has_gain = made->has_cover = true;
     *gbdt = made;
     return FORELOOP_OK;
 }
@@ -35,8 +36,10 @@ void foreloop_gbdt_close(foreloop_gbdt *gbdt) {
     foreloop_allocator allocator = gbdt->allocator;
     foreloop_gbdt_layout_close(&allocator, gbdt->layout);
     foreloop_release(&allocator, gbdt->nodes);
+    foreloop_release(&allocator, gbdt->origins);
     foreloop_release(&allocator, gbdt->trees);
     foreloop_release(&allocator, gbdt->output_trees);
+    foreloop_release(&allocator, gbdt->source_trees);
     foreloop_release(&allocator, gbdt->base_margins);
     foreloop_release(&allocator, gbdt->categories);
     foreloop_release(&allocator, gbdt->sets);
@@ -59,14 +62,22 @@ foreloop_status foreloop_gbdt_note(foreloop_gbdt *gbdt, foreloop_error *error, c
 
 /* ---- Adding trees ------------------------------------------------------------------------------------------------ */
 
-/* Appends a node that, until its turn comes, holds the place of its source in `left`. */
-static foreloop_status push_node(foreloop_gbdt *gbdt, size_t source, foreloop_error *error) {
-    size_t index = gbdt->node_count;
-    if (index >= FORELOOP_GBDT_MAX_COUNT)
+static foreloop_status reserve_nodes(foreloop_gbdt *gbdt, size_t count, foreloop_error *error) {
+    size_t used = gbdt->node_count;
+    if (count > FORELOOP_GBDT_MAX_COUNT - used)
         return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "the trees have more than 2^29 nodes");
-    FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->nodes, &gbdt->node_capacity, index, index + 1,
+    FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->nodes, &gbdt->node_capacity, used, used + count,
                                   sizeof *gbdt->nodes, error));
-    gbdt->nodes[index] = (foreloop_gbdt_node){.left = (uint32_t)source};
+    return foreloop_reserve(&gbdt->allocator, &gbdt->origins, &gbdt->origin_capacity, used, used + count,
+                            sizeof *gbdt->origins, error);
+}
+
+/* Appends a node that, until its turn comes, holds the place of its source in `left`. */
+static foreloop_status push_node(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree, size_t place,
+                                 foreloop_error *error) {
+    FORELOOP_TRY(reserve_nodes(gbdt, 1, error));
+    gbdt->nodes[gbdt->node_count] = (foreloop_gbdt_node){.left = (uint32_t)place};
+    gbdt->origins[gbdt->node_count] = tree->nodes[place].origin;
     gbdt->node_count++;
     return FORELOOP_OK;
 }
@@ -96,29 +107,30 @@ static foreloop_status push_set(foreloop_gbdt *gbdt, const uint32_t *categories,
     return FORELOOP_OK;
 }
 
-static foreloop_status push_child(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count, size_t parent,
+static foreloop_status push_child(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree, size_t parent,
                                   int64_t child, foreloop_error *error) {
-    if (child < 0 || (uint64_t)child >= count)
+    if (child < 0 || (uint64_t)child >= tree->node_count)
         return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu: node %zu has child %lld, but there are %zu nodes",
-                             gbdt->tree_count, parent, (long long)child, count);
-    if (nodes[child].reached)
+                             gbdt->source_count, parent, (long long)child, tree->node_count);
+    if (tree->nodes[child].reached)
         return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu: node %lld has two parents, or is in a cycle",
-                             gbdt->tree_count, (long long)child);
-    nodes[child].reached = true;
-    return push_node(gbdt, (size_t)child, error);
+                             gbdt->source_count, (long long)child);
+    tree->nodes[child].reached = true;
+    return push_node(gbdt, tree, (size_t)child, error);
 }
 
-/* Fills in node `index`, whose source is `source`, and appends its children. */
-static foreloop_status build_node(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count,
-                                  const uint32_t *categories, size_t index, foreloop_gbdt_tree *tree,
-                                  foreloop_error *error) {
+/* Fills in node `index` and appends its children. A leaf that is a vector gets the vector's place as its `set`. */
+static foreloop_status build_node(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree, size_t index,
+                                  foreloop_gbdt_tree *made, foreloop_error *error) {
     size_t place = gbdt->nodes[index].left;
-    const foreloop_gbdt_source_node *source = &nodes[place];
+    const foreloop_gbdt_source_node *source = &tree->nodes[place];
     if (source->left == -1) {
-        if (!isfinite(source->value))
-            return foreloop_fail(error, FORELOOP_ERROR_VALUE, "tree %zu: the leaf at node %zu is NaN or infinite",
-                                 gbdt->tree_count, place);
         gbdt->nodes[index] = (foreloop_gbdt_node){.split.leaf = source->value, .left = (uint32_t)index};
+        if (tree->width > 1)
+            gbdt->nodes[index].split.set = source->vector;
+        else if (!isfinite(source->value))
+            return foreloop_fail(error, FORELOOP_ERROR_VALUE, "tree %zu: the leaf at node %zu is NaN or infinite",
+                                 gbdt->source_count, place);
         return FORELOOP_OK;
     }
     foreloop_gbdt_node node = {.split.threshold = source->value, .left = (uint32_t)gbdt->node_count};
@@ -126,114 +138,178 @@ static foreloop_status build_node(foreloop_gbdt *gbdt, foreloop_gbdt_source_node
     if (source->categorical) {
         if (source->category_count == 0)
             return foreloop_fail(error, FORELOOP_ERROR_FORMAT,
-                                 "tree %zu: node %zu is categorical but has no categories", gbdt->tree_count, place);
+                                 "tree %zu: node %zu is categorical but has no categories", gbdt->source_count, place);
         FORELOOP_TRY(
-            push_set(gbdt, categories + source->category_begin, source->category_count, &node.split.set, error));
+            push_set(gbdt, tree->categories + source->category_begin, source->category_count, &node.split.set, error));
         node.feature |= FORELOOP_GBDT_CATEGORICAL;
-        tree->categorical = 1;
+        made->categorical = 1;
     }
-    FORELOOP_TRY(push_child(gbdt, nodes, count, place, source->left, error));
-    FORELOOP_TRY(push_child(gbdt, nodes, count, place, source->right, error));
+    FORELOOP_TRY(push_child(gbdt, tree, place, source->left, error));
+    FORELOOP_TRY(push_child(gbdt, tree, place, source->right, error));
     gbdt->nodes[index] = node;
     return FORELOOP_OK;
 }
 
-foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count,
-                                       const uint32_t *categories, foreloop_error *error) {
-    if (count == 0)
-        return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu has no nodes", gbdt->tree_count);
-    if (count > FORELOOP_GBDT_MAX_COUNT || gbdt->tree_count >= FORELOOP_GBDT_MAX_COUNT)
+/* Puts number `output` of the vectors into the leaves, which hold their vectors' places. */
+static foreloop_status fill_leaves(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree,
+                                   const foreloop_gbdt_tree *made, foreloop_error *error) {
+    for (size_t i = made->root; i < (size_t)made->root + made->node_count; i++) {
+        foreloop_gbdt_node *node = &gbdt->nodes[i];
+        if (node->feature & FORELOOP_GBDT_SPLIT)
+            continue;
+        node->split.leaf = tree->vectors[node->split.set * tree->width + made->output];
+        if (!isfinite(node->split.leaf))
+            return foreloop_fail(error, FORELOOP_ERROR_VALUE, "tree %zu: a leaf is NaN or infinite",
+                                 gbdt->source_count);
+    }
+    return FORELOOP_OK;
+}
+
+/* Makes the last tree, whose leaves are vectors, into one for each of their numbers. */
+static foreloop_status split_outputs(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree,
+                                     foreloop_error *error) {
+    const foreloop_gbdt_tree first = gbdt->trees[gbdt->tree_count - 1];
+    for (size_t output = 1; output < tree->width; output++) {
+        foreloop_gbdt_tree copy = first;
+        copy.root = (uint32_t)gbdt->node_count;
+        copy.output = (uint32_t)output;
+        FORELOOP_TRY(reserve_nodes(gbdt, first.node_count, error));
+        FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->trees, &gbdt->tree_capacity, gbdt->tree_count,
+                                      gbdt->tree_count + 1, sizeof *gbdt->trees, error));
+        for (size_t i = 0; i < first.node_count; i++) {
+            gbdt->nodes[copy.root + i] = gbdt->nodes[first.root + i];
+            gbdt->nodes[copy.root + i].left += copy.root - first.root;
+            gbdt->origins[copy.root + i] = gbdt->origins[first.root + i];
+        }
+        gbdt->node_count += first.node_count;
+        gbdt->trees[gbdt->tree_count++] = copy;
+        FORELOOP_TRY(fill_leaves(gbdt, tree, &copy, error));
+    }
+    return fill_leaves(gbdt, tree, &first, error);
+}
+
+foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree,
+                                       foreloop_error *error) {
+    if (tree->node_count == 0)
+        return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu has no nodes", gbdt->source_count);
+    if (tree->node_count > FORELOOP_GBDT_MAX_COUNT || gbdt->tree_count >= FORELOOP_GBDT_MAX_COUNT)
         return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "more than 2^29 trees, or nodes in tree %zu",
-                             gbdt->tree_count);
+                             gbdt->source_count);
     FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->trees, &gbdt->tree_capacity, gbdt->tree_count,
                                   gbdt->tree_count + 1, sizeof *gbdt->trees, error));
-    foreloop_gbdt_tree tree = {.root = (uint32_t)gbdt->node_count};
-    nodes[0].reached = true;
-    FORELOOP_TRY(push_node(gbdt, 0, error));
+    foreloop_gbdt_tree made = {.root = (uint32_t)gbdt->node_count, .source = (uint32_t)gbdt->source_count};
+    tree->nodes[0].reached = true;
+    FORELOOP_TRY(push_node(gbdt, tree, 0, error));
     /* Breadth first: the nodes behind `index` are the queue. */
     size_t level_end = gbdt->node_count;
-    for (size_t index = tree.root; index < gbdt->node_count; index++) {
+    for (size_t index = made.root; index < gbdt->node_count; index++) {
         if (index == level_end) {
-            tree.depth++;
+            made.depth++;
             level_end = gbdt->node_count;
         }
-        FORELOOP_TRY(build_node(gbdt, nodes, count, categories, index, &tree, error));
+        FORELOOP_TRY(build_node(gbdt, tree, index, &made, error));
     }
-    gbdt->trees[gbdt->tree_count++] = tree;
+    made.node_count = (uint32_t)(gbdt->node_count - made.root);
+    gbdt->trees[gbdt->tree_count++] = made;
+    if (tree->width > 1)
+        FORELOOP_TRY(split_outputs(gbdt, tree, error));
+    gbdt->source_count++;
+    gbdt->has_gain &= tree->has_gain;
+    gbdt->has_cover &= tree->has_cover;
     return FORELOOP_OK;
 }
 
 /* ---- Finishing --------------------------------------------------------------------------------------------------- */
 
-static size_t tree_end_node(const foreloop_gbdt *gbdt, size_t tree) {
-    return tree + 1 < gbdt->tree_count ? gbdt->trees[tree + 1].root : gbdt->node_count;
-}
-
-static foreloop_status check_features(const foreloop_gbdt *gbdt, size_t index, foreloop_error *error) {
-    size_t end = tree_end_node(gbdt, index);
-    for (size_t i = gbdt->trees[index].root; i < end; i++) {
+static foreloop_status check_features(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree,
+                                      foreloop_error *error) {
+    for (size_t i = tree->root; i < (size_t)tree->root + tree->node_count; i++) {
         uint32_t feature = gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE;
         if ((gbdt->nodes[i].feature & FORELOOP_GBDT_SPLIT) && feature >= gbdt->feature_count)
-            return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu splits on feature %u, but the model has %zu",
-                                 index, (unsigned)feature, gbdt->feature_count);
+            return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %u splits on feature %u, but the model has %zu",
+                                 (unsigned)tree->source, (unsigned)feature, gbdt->feature_count);
     }
     return FORELOOP_OK;
 }
 
-static foreloop_status weigh_tree(foreloop_gbdt *gbdt, size_t index, float weight, foreloop_error *error) {
-    size_t end = tree_end_node(gbdt, index);
-    for (size_t i = gbdt->trees[index].root; i < end; i++) {
+static foreloop_status weigh_tree(foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree, float weight,
+                                  foreloop_error *error) {
+    for (size_t i = tree->root; i < (size_t)tree->root + tree->node_count; i++) {
         foreloop_gbdt_node *node = &gbdt->nodes[i];
         if (node->feature & FORELOOP_GBDT_SPLIT)
             continue;
         /* XGBoost adds the leaf to a zero before it multiplies: a leaf of -0 becomes 0. */
         node->split.leaf = (0.0f + node->split.leaf) * weight;
         if (!isfinite(node->split.leaf))
-            return foreloop_fail(error, FORELOOP_ERROR_VALUE, "the weight of tree %zu makes a leaf NaN or infinite",
-                                 index);
+            return foreloop_fail(error, FORELOOP_ERROR_VALUE, "the weight of tree %u makes a leaf NaN or infinite",
+                                 (unsigned)tree->source);
     }
     return FORELOOP_OK;
 }
 
-/* Moves the trees of begin <= tree < end to a new list, sorted by output and otherwise in order. */
+/* Moves the trees that the file's begin <= tree < end became to a new list, sorted by output and otherwise in order. */
 static foreloop_status sort_trees(foreloop_gbdt *gbdt, size_t begin, size_t end, foreloop_error *error) {
     size_t *starts = foreloop_allocate_zeroed(&gbdt->allocator, gbdt->output_count + 1, sizeof *starts);
-    foreloop_gbdt_tree *sorted = foreloop_allocate(&gbdt->allocator, end - begin, sizeof *sorted);
+    foreloop_gbdt_tree *sorted = foreloop_allocate(&gbdt->allocator, gbdt->tree_count, sizeof *sorted);
     if (!starts || !sorted) {
         foreloop_release(&gbdt->allocator, starts);
         foreloop_release(&gbdt->allocator, sorted);
-        return foreloop_fail_memory(error, end - begin, sizeof *sorted, "the trees");
+        return foreloop_fail_memory(error, gbdt->tree_count, sizeof *sorted, "the trees");
     }
-    for (size_t t = begin; t < end; t++)
-        starts[gbdt->trees[t].output + 1]++;
+    size_t first = 0, last;
+    while (first < gbdt->tree_count && gbdt->trees[first].source < begin)
+        first++;
+    for (last = first; last < gbdt->tree_count && gbdt->trees[last].source < end; last++)
+        starts[gbdt->trees[last].output + 1]++;
     for (size_t k = 0; k < gbdt->output_count; k++)
         starts[k + 1] += starts[k];
-    for (size_t t = begin; t < end; t++)
+    for (size_t t = first; t < last; t++)
         sorted[starts[gbdt->trees[t].output]++] = gbdt->trees[t];
     for (size_t k = gbdt->output_count; k > 0; k--)
         starts[k] = starts[k - 1];
     starts[0] = 0;
     foreloop_release(&gbdt->allocator, gbdt->trees);
     gbdt->trees = sorted;
-    gbdt->tree_count = end - begin;
+    gbdt->tree_count = last - first;
     gbdt->output_trees = starts;
+    return FORELOOP_OK;
+}
+
+/* Finds the file's trees among the sorted ones. */
+static foreloop_status index_sources(foreloop_gbdt *gbdt, size_t begin, size_t end, foreloop_error *error) {
+    gbdt->source_count = end - begin;
+    gbdt->source_trees = foreloop_allocate(&gbdt->allocator, gbdt->source_count, sizeof *gbdt->source_trees);
+    if (!gbdt->source_trees)
+        return foreloop_fail_memory(error, gbdt->source_count, sizeof *gbdt->source_trees, "the trees");
+    /* From the last to the first, so that the first output's remains. */
+    for (size_t t = gbdt->tree_count; t-- > 0;) {
+        gbdt->trees[t].source -= (uint32_t)begin;
+        gbdt->source_trees[gbdt->trees[t].source] = (uint32_t)t;
+    }
     return FORELOOP_OK;
 }
 
 foreloop_status foreloop_gbdt_finish(foreloop_gbdt *gbdt, const float *weights, size_t weight_count, size_t begin,
                                      size_t end, foreloop_error *error) {
-    if (weights && weight_count != gbdt->tree_count)
+    if (weights && weight_count != gbdt->source_count)
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%zu tree weights for %zu trees", weight_count,
-                             gbdt->tree_count);
+                             gbdt->source_count);
     for (size_t t = 0; t < gbdt->tree_count; t++) {
-        FORELOOP_TRY(check_features(gbdt, t, error));
+        FORELOOP_TRY(check_features(gbdt, &gbdt->trees[t], error));
         if (weights)
-            FORELOOP_TRY(weigh_tree(gbdt, t, weights[t], error));
+            FORELOOP_TRY(weigh_tree(gbdt, &gbdt->trees[t], weights[gbdt->trees[t].source], error));
     }
     FORELOOP_TRY(sort_trees(gbdt, begin, end, error));
-    for (size_t t = 0; t < gbdt->tree_count; t++)
-        if (gbdt->trees[t].depth > gbdt->max_depth)
-            gbdt->max_depth = gbdt->trees[t].depth;
+    FORELOOP_TRY(index_sources(gbdt, begin, end, error));
+    for (size_t t = 0; t < gbdt->tree_count; t++) {
+        const foreloop_gbdt_tree *tree = &gbdt->trees[t];
+        gbdt->max_depth = tree->depth > gbdt->max_depth ? tree->depth : gbdt->max_depth;
+        for (size_t i = tree->root; i < (size_t)tree->root + tree->node_count; i++) {
+            size_t behind = (gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE) + (size_t)1;
+            if ((gbdt->nodes[i].feature & FORELOOP_GBDT_SPLIT) && behind > gbdt->read_end)
+                gbdt->read_end = behind;
+        }
+    }
     /* So that the text is there even when there is nothing to say. */
     return foreloop_buffer_append(&gbdt->notes, "", 0, error);
 }
@@ -275,16 +351,27 @@ static foreloop_status load(foreloop_gbdt *gbdt, foreloop_json *json, const fore
     case FORELOOP_JSON_ARRAY:
         return foreloop_gbdt_load_dump(gbdt, json, options);
     case FORELOOP_JSON_OBJECT:
-        /* A key of JSON starts with a quote; here an object's key starts with the type of its length. */
-        if (json->offset + 1 < json->size && json->data[json->offset] == '{' &&
-            memchr("UilILd$#", json->data[json->offset + 1], 8))
-            return foreloop_fail(json->error, FORELOOP_ERROR_UNSUPPORTED,
-                                 "%s is UBJSON, which is not supported: save the model with the ending .json",
-                                 json->name);
         return foreloop_gbdt_load_json(gbdt, json, options);
     default:
-        return foreloop_json_fail(json, "neither save_model JSON (an object) nor dump_model JSON (an array)");
+        if (json->size >= 4 && memcmp(json->data, "binf", 4) == 0)
+            return foreloop_fail(json->error, FORELOOP_ERROR_UNSUPPORTED,
+                                 "%s is in XGBoost's old binary format: load it with XGBoost 1.0 to 3.0 and save it as "
+                                 ".json or .ubj",
+                                 json->name);
+        return foreloop_json_fail(json, "neither save_model JSON or UBJSON (an object) nor dump_model JSON (an array)");
     }
+}
+
+static foreloop_status check_options(const foreloop_gbdt_options *options, foreloop_error *error) {
+    if (options->has_base_score && !isfinite(options->base_score))
+        return foreloop_fail(error, FORELOOP_ERROR_VALUE, "foreloop_gbdt_options: the base score is not finite");
+    if ((options->tree_weight_count && !options->tree_weights) ||
+        (options->feature_name_count && !options->feature_names))
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_options: a count without its array");
+    if (options->tier < FORELOOP_TIER_BEST || options->tier > FORELOOP_TIER_AVX512)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_options: there is no tier %d",
+                             (int)options->tier);
+    return FORELOOP_OK;
 }
 
 foreloop_status foreloop_gbdt_open_named(foreloop_gbdt **gbdt, const void *data, size_t size, const char *name,
@@ -292,15 +379,15 @@ foreloop_status foreloop_gbdt_open_named(foreloop_gbdt **gbdt, const void *data,
     if (!gbdt || (!data && size > 0))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_open: NULL argument");
     foreloop_gbdt_options full;
-    foreloop_gbdt_options_init(&full, sizeof full);
-    if (options) {
-        memcpy(&full, options, options->size < sizeof full ? options->size : sizeof full);
-        full.size = sizeof full;
-    }
+    FORELOOP_TRY(foreloop_sized_read(&full, sizeof full, options, "foreloop_gbdt_options", error));
+    FORELOOP_TRY(check_options(&full, error));
     foreloop_gbdt *made = NULL;
     FORELOOP_TRY(foreloop_gbdt_create(&made, full.allocator, error));
     foreloop_json json;
-    foreloop_json_open(&json, &made->allocator, data, size, name, error);
+    if (foreloop_json_is_ubjson(data, size))
+        foreloop_json_open_ubjson(&json, &made->allocator, data, size, name, error);
+    else
+        foreloop_json_open(&json, &made->allocator, data, size, name, error);
     foreloop_status status = load(made, &json, &full);
     foreloop_json_close(&json);
     if (status == FORELOOP_OK)
@@ -322,7 +409,9 @@ foreloop_status foreloop_gbdt_open(foreloop_gbdt **gbdt, const char *path, const
                                    foreloop_error *error) {
     if (!gbdt || !path)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_open: NULL argument");
-    foreloop_allocator allocator = foreloop_allocator_or_default(options ? options->allocator : NULL);
+    foreloop_gbdt_options own;
+    FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_gbdt_options", error));
+    foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
     foreloop_file file;
     FORELOOP_TRY(foreloop_file_open(&file, path, &allocator, false, error));
     foreloop_status status = foreloop_gbdt_open_named(gbdt, file.data, file.size, path, options, error);
@@ -333,36 +422,35 @@ foreloop_status foreloop_gbdt_open(foreloop_gbdt **gbdt, const char *path, const
 /* ---- Describing -------------------------------------------------------------------------------------------------- */
 
 void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info) {
+    if (!gbdt || !info)
+        return;
     foreloop_gbdt_info full = {
-        .size = info->size,
         .feature_count = gbdt->feature_count,
         .output_count = gbdt->output_count,
-        .tree_count = gbdt->tree_count,
+        .tree_count = gbdt->source_count,
         .max_depth = gbdt->max_depth,
         .objective = gbdt->objective->name,
         .notes = gbdt->notes.data,
         .prediction_count = gbdt->objective->transform == FORELOOP_TRANSFORM_CLASS ? 1 : gbdt->output_count,
         .iteration_count = gbdt->iteration_count,
         .best_iteration = gbdt->best_iteration,
+        .has_gain = gbdt->has_gain,
+        .has_cover = gbdt->has_cover,
         .tier = gbdt->layout->kernels.tier,
     };
-    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+    foreloop_sized_write(info, &full, sizeof full);
 }
 
 const char *foreloop_gbdt_feature_name(const foreloop_gbdt *gbdt, size_t index) {
-    return gbdt->feature_names && index < gbdt->feature_count ? gbdt->feature_names[index] : NULL;
+    return gbdt && gbdt->feature_names && index < gbdt->feature_count ? gbdt->feature_names[index] : NULL;
 }
 
 void foreloop_gbdt_used_features(const foreloop_gbdt *gbdt, unsigned char *used) {
     memset(used, 0, gbdt->feature_count);
     for (size_t t = 0; t < gbdt->tree_count; t++) {
-        /* A tree's nodes are those up to its last level: as many as there are children, and the root. */
-        size_t end = (size_t)gbdt->trees[t].root + 1;
-        for (size_t i = gbdt->trees[t].root; i < end; i++) {
-            if (!(gbdt->nodes[i].feature & FORELOOP_GBDT_SPLIT))
-                continue;
-            used[gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE] = 1;
-            end += 2;
-        }
+        const foreloop_gbdt_tree *tree = &gbdt->trees[t];
+        for (size_t i = tree->root; i < (size_t)tree->root + tree->node_count; i++)
+            if (gbdt->nodes[i].feature & FORELOOP_GBDT_SPLIT)
+                used[gbdt->nodes[i].feature & FORELOOP_GBDT_FEATURE] = 1;
     }
 }

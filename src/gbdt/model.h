@@ -33,10 +33,18 @@ typedef struct foreloop_gbdt_tree {
     uint32_t depth; /* steps from the root to the deepest leaf */
     uint32_t output;
     uint32_t categorical; /* 1: some node is */
+    uint32_t node_count;  /* from the root on */
+    uint32_t source;      /* its number among the file's trees; those with vector leaves stand here once an output */
 } foreloop_gbdt_tree;
 
 /* The trees once more, for the kernels: gbdt/layout.h. */
 typedef struct foreloop_gbdt_layout foreloop_gbdt_layout;
+/* What predictions do not need of a node. */
+typedef struct foreloop_gbdt_origin {
+    uint32_t id; /* its number in the file */
+    float gain;  /* of the split; 0 when the file does not say */
+    float cover; /* sum of the hessians of the training rows that came here; 0 when the file does not say */
+} foreloop_gbdt_origin;
 
 struct foreloop_gbdt {
     foreloop_allocator allocator;
@@ -48,13 +56,19 @@ struct foreloop_gbdt {
 
     foreloop_gbdt_node *nodes;
     size_t node_count, node_capacity;
+    foreloop_gbdt_origin *origins; /* of the nodes */
+    size_t origin_capacity;
+    bool has_gain, has_cover; /* for every tree */
 
     /* Sorted by output, in the file's order within each: the trees of output k are output_trees[k] to
      * output_trees[k + 1] - 1. While loading: in the file's order. */
     foreloop_gbdt_tree *trees;
     size_t tree_count, tree_capacity;
     size_t *output_trees;
-    float *base_margins; /* by output */
+    uint32_t *source_trees; /* for each tree of the file in use, in its order: the first in `trees` that it became */
+    size_t source_count;    /* while loading: of all trees of the file */
+    size_t read_end;        /* behind the last feature that a tree in use reads */
+    float *base_margins;    /* by output */
     size_t max_depth;
 
     /* Category sets: set s is the ascending categories[sets[s]] to categories[sets[s + 1] - 1]. */
@@ -74,26 +88,39 @@ struct foreloop_gbdt {
 typedef struct foreloop_gbdt_source_node {
     int64_t left; /* -1: a leaf */
     int64_t right;
-    float value; /* threshold or leaf */
+    float value;     /* threshold, or leaf that is one number */
+    uint32_t vector; /* leaf that is several numbers: its place among the tree's vectors */
     uint32_t feature;
+    foreloop_gbdt_origin origin;
     bool default_left;
     bool categorical;
     bool reached;          /* false at first; for foreloop_gbdt_add_tree */
-    size_t category_begin; /* of a categorical node, in the list of categories that is given with the tree */
+    size_t category_begin; /* of a categorical node, in the tree's list of categories */
     size_t category_count; /* not 0 */
 } foreloop_gbdt_source_node;
+
+/* A tree as a file has it. */
+typedef struct foreloop_gbdt_source_tree {
+    foreloop_gbdt_source_node *nodes;
+    size_t node_count;
+    const uint32_t *categories;
+    size_t width;         /* numbers in a leaf */
+    const float *vectors; /* more than one in a leaf: width numbers for each vector */
+    bool has_gain, has_cover;
+} foreloop_gbdt_source_tree;
 
 /* An empty model over the allocator. */
 foreloop_status foreloop_gbdt_create(foreloop_gbdt **gbdt, const foreloop_allocator *allocator, foreloop_error *error);
 
 /* Adds a tree whose root is nodes[0]. Checks that children are in range and that each node is reached once at the most,
- * and leaves out those that are not reached. */
-foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, foreloop_gbdt_source_node *nodes, size_t count,
-                                       const uint32_t *categories, foreloop_error *error);
+ * and leaves out those that are not reached. A leaf of several numbers makes it so many trees, whose outputs count from
+ * 0: prediction knows only one number in a leaf. */
+foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree,
+                                       foreloop_error *error);
 
 /* Ends loading, when counts, base margins and the trees' outputs are set: checks features against feature_count,
- * multiplies the leaves of tree t by weights[t] unless NULL, drops the trees before `begin` and from `end` on, sorts
- * the rest by output. */
+ * multiplies the leaves of the file's tree t by weights[t] unless NULL, drops the file's trees before `begin` and from
+ * `end` on, sorts the rest by output. */
 foreloop_status foreloop_gbdt_finish(foreloop_gbdt *gbdt, const float *weights, size_t weight_count, size_t begin,
                                      size_t end, foreloop_error *error);
 

@@ -2,6 +2,7 @@
  */
 #include "common/error.h"
 #include "common/file.h"
+#include "common/sized.h"
 #include "schedule/lines.h"
 #include "schedule/trace.h"
 #include <string.h>
@@ -21,10 +22,7 @@ struct foreloop_records {
 };
 
 void foreloop_records_options_init(foreloop_records_options *options, size_t size) {
-    if (options && size >= sizeof options->size) {
-        memset(options, 0, size);
-        options->size = size;
-    }
+    foreloop_sized_init(options, size);
 }
 
 void foreloop_records_close(foreloop_records *records) {
@@ -44,13 +42,8 @@ void foreloop_records_close(foreloop_records *records) {
 
 static foreloop_status create(foreloop_records **records, const foreloop_records_options *options,
                               foreloop_error *error) {
-    foreloop_records_options given = {.size = sizeof given};
-    if (options) {
-        if (options->size < sizeof options->size)
-            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
-                                 "the records options have no size; call foreloop_records_options_init first");
-        memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
-    }
+    foreloop_records_options given;
+    FORELOOP_TRY(foreloop_sized_read(&given, sizeof given, options, "foreloop_records_options", error));
     foreloop_allocator allocator = foreloop_allocator_or_default(given.allocator);
     foreloop_records *r = foreloop_allocate_zeroed(&allocator, 1, sizeof *r);
     if (!r)

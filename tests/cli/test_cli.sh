@@ -185,6 +185,28 @@ check "options in any order, JSON" out_is '{"row":0,"prediction":[-0.75]}
 run predict --ranker "$directory/dump.json" "$directory/f.csv"
 check "the assumed base score is reported" err_has "note:.*base"
 check "the assumed base score is one half" out_has '^0.25$'
+run predict --ranker "$directory/dump.json" "$directory/f.csv" --leaves --base-score 0
+check "leaves" out_is "1
+2
+1
+1
+2"
+run predict --ranker "$directory/dump.json" "$directory/f.csv" --contributions --base-score 0
+check "contributions need statistics" fails 1 "dump.json: the model holds no cover"
+run predict --ranker "$directory/dump.json" "$directory/f.csv" --contributions --margin
+check "contributions or margins" exits 2
+sed 's/"nodeid": 0/&, "cover": 4/; s/"leaf": -/"cover": 3, &/; s/"leaf": 0/"cover": 1, &/' "$directory/dump.json" >"$directory/stats.json"
+run predict --ranker "$directory/stats.json" "$directory/f.csv" --contributions --base-score 0 --json
+check "contributions in JSON" out_has '^{"row":1,"contributions":\[0.75,0]}$'
+printf '0,1,2,3,4\n' >"$directory/row.csv"
+for format in json ubj; do
+    run predict --ranker "$bundle/../gbdt/dart_forest.$format" "$directory/row.csv" --json
+    check "a model in $format" exits 0
+    cp "$directory/out" "$directory/$format.out"
+done
+check "JSON and UBJSON predict the same" cmp -s "$directory/json.out" "$directory/ubj.out"
+run inspect "$bundle/../gbdt/dart_forest.ubj"
+check "inspect knows UBJSON" out_has 'multi:softprob'
 printf '\357\273\277"a,b", c\r\n\r\n0.9, 7\r\n , 1e3\r\n' >"$directory/f.csv"
 run predict --ranker "$directory/dump.json" --base-score 0 - <"$directory/f.csv"
 check "a header, quotes, blanks, CRLF, a byte order mark, standard input" out_is "0.75

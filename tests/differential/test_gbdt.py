@@ -1,5 +1,7 @@
 """Random models of every objective, booster and option of XGBoost against live xgboost (3.2): margins equal to the bit,
-predictions within 1e-6, from save_model and from dump_model JSON, over ranges of iterations too.
+predictions within 1e-6, from save_model JSON and UBJSON and from dump_model JSON, over ranges of iterations, from rows
+of every layout, with infinities (inplace_predict) and with a sentinel; leaf indices, importance, and contributions
+within 1e-4.
 
     python test_gbdt.py [--full] [--seed N]
 
@@ -25,6 +27,7 @@ OBJECTIVES = ["reg:squarederror", "reg:squaredlogerror", "reg:logistic", "reg:ps
               "rank:pairwise", "rank:map"]
 MULTI_TARGET = {"reg:squarederror", "reg:logistic", "binary:logistic", "reg:absoluteerror", "reg:pseudohubererror",
                 "reg:squaredlogerror", "reg:gamma", "binary:hinge"}
+VECTOR_LEAVES = MULTI_TARGET | {"multi:softmax", "multi:softprob", "reg:quantileerror"}
 GROUP = 40
 
 
@@ -92,6 +95,10 @@ class Draw:
                                     rng.uniform(0.01, 9) if positive else rng.uniform(-5, 5))
         if objective.startswith("multi:"):
             p["num_class"] = int(rng.integers(2, 7))
+        if objective in VECTOR_LEAVES and "c" not in (self.types or []) and rng.random() < 0.4:
+            p.update(multi_strategy="multi_output_tree", tree_method="hist", min_child_weight=1)
+            for name in ("booster", "rate_drop", "skip_drop", "normalize_type", "gamma"):
+                p.pop(name, None)
         if objective == "reg:quantileerror":
             p["quantile_alpha"] = sorted(rng.uniform(0.05, 0.95, int(rng.integers(1, 4))).tolist())
         return p
@@ -99,7 +106,7 @@ class Draw:
     def labels(self, x, p):
         rng, objective = self.rng, self.objective
         score = np.nan_to_num(x[:, 0]) + rng.normal(size=len(x)) * 0.3
-        if objective in MULTI_TARGET and rng.random() < 0.3:
+        if objective in MULTI_TARGET and ("multi_strategy" in p or rng.random() < 0.3):
             score = score[:, None] + rng.normal(size=(len(x), int(rng.integers(2, 4))))
         if objective.startswith("multi:"):
             return np.mod(np.floor(score), p["num_class"])
@@ -162,13 +169,88 @@ def check_save(lib, draw, data, x, rng, failures):
         failures.append("names")
 
 
+def has_no_ratios(draw):
+    """Whether some split has a cover below 0, as single hessians of vector leaves may give, or NaN."""
+    booster = json.loads(draw.path.read_text())["learner"]["gradient_booster"]
+    trees = booster.get("gbtree", booster)["model"]["trees"]
+    return any(not 0 <= cover < np.inf for tree in trees if len(tree["sum_hessian"]) > 1
+               for cover in tree["sum_hessian"])
+
+
+def check_ubjson(lib, draw, x, failures):
+    path = draw.path.with_suffix(".ubj")
+    draw.booster.save_model(str(path))
+    model, other = lib.gbdt(str(draw.path)), lib.gbdt(str(path))
+    if not same_bits(model.predict(x, margin=True), other.predict(x, margin=True)) or model.info != other.info:
+        failures.append("UBJSON")
+    if not has_no_ratios(draw) and not same_bits(model.explain(x[:5]), other.explain(x[:5])):
+        failures.append("contributions from UBJSON")
+
+
+def check_layouts(lib, draw, data, x, rng, failures):
+    """Rows as they lie in other arrays, with a sentinel for missing values, and with infinities."""
+    booster, model = draw.booster, lib.gbdt(str(draw.path))
+    expected = booster.predict(data, output_margin=True)
+    wide = np.full((len(x), x.shape[1] * 2 + 3), 7, np.float32)
+    wide[:, 1: 1 + 2 * x.shape[1]: 2] = x
+    marked = np.where(np.isnan(x), np.float32(-77.5), x)
+    for name, rows, missing in (("row-major", x, None), ("column-major", np.asfortranarray(x), None),
+                                ("strides", wide[:, 1: 1 + 2 * x.shape[1]: 2], None), ("sentinel", marked, -77.5)):
+        if not same_bits(model.predict_rows(rows, "margin", missing), expected):
+            failures.append(f"margins of {name} rows")
+    if not close(model.predict_rows(np.asfortranarray(x)), booster.predict(data)):
+        failures.append("predictions of column-major rows")
+    used = [i for i in range(x.shape[1]) if model.importance("weight")[i] > 0]
+    fewer = x[:, : max(used, default=-1) + 1]
+    if not same_bits(model.predict_rows(fewer, "margin"), expected):
+        failures.append("columns that the trees do not read")
+    if draw.p.get("booster") != "dart" and draw.types is None:
+        infinite = x.copy()
+        where = rng.random(x.shape) < 0.2
+        infinite[where] = rng.choice(np.array([np.inf, -np.inf], np.float32), where.sum())
+        if not same_bits(model.predict(infinite, margin=True),
+                         booster.inplace_predict(infinite, predict_type="margin", validate_features=False)):
+            failures.append("infinities")
+
+
+def check_explaining(lib, draw, data, x, failures):
+    booster, model = draw.booster, lib.gbdt(str(draw.path))
+    leaves = booster.predict(data, pred_leaf=True).reshape(len(x), -1)
+    if not same_bits(model.predict_rows(x, "leaf_index"), leaves):
+        failures.append("leaf indices")
+    sums = model.predict_rows(x, "leaf_sum")
+    plain = lib.gbdt(str(draw.path), base_score=0.0).predict(x, margin=True)
+    if not same_bits(sums + np.float32(0), plain + np.float32(0)):
+        failures.append("leaf sums")
+    names = booster.feature_names or [f"f{i}" for i in range(draw.columns)]
+    for kind in fl.IMPORTANCE_KINDS:
+        scores = booster.get_score(importance_type=kind)
+        expected = np.array([scores.get(name, 0) for name in names])
+        if not np.allclose(model.importance(kind), expected, rtol=1e-4, atol=1e-6):
+            failures.append(f"importance {kind}")
+    if has_no_ratios(draw):
+        return  # there is no explanation then, for XGBoost neither
+    contributions, margins = model.explain(x), model.predict(x, margin=True)
+    scale = np.maximum(1, np.abs(contributions).max())
+    if not np.allclose(contributions.sum(axis=2) / scale, margins / scale, atol=1e-5):
+        failures.append("contributions do not add up to the margins")
+    if "multi_strategy" not in draw.p:
+        expected = booster.predict(data, pred_contribs=True, strict_shape=True)
+        if not np.allclose(contributions / scale, expected / scale, atol=1e-4):
+            failures.append("contributions")
+
+
 def check_dump(lib, draw, data, x, rng, failures):
     """A dump holds the same trees; base margin, weights and outputs go in by options."""
     base = lib.gbdt(str(draw.path), iteration_range=(draw.rounds, draw.rounds)).predict(x[:1], margin=True)[0]
     if len(set(base.tolist())) != 1:
         return  # a base score for each output has no place in the options
+    if len(base) > 3 and "multi_strategy" in draw.p:
+        return  # XGBoost writes "..." for some of their numbers
     path = draw.path.with_suffix(".dump")
-    draw.booster.dump_model(str(path), dump_format="json", with_stats=bool(rng.random() < 0.5))
+    # XGBoost has no statistics in dumps of vector leaves.
+    stats = bool(rng.random() < 0.5) and "multi_strategy" not in draw.p
+    draw.booster.dump_model(str(path), dump_format="json", with_stats=stats)
     weights = None
     if draw.p.get("booster") == "dart":
         weights = json.loads(draw.path.read_text())["learner"]["gradient_booster"]["weight_drop"]
@@ -182,6 +264,10 @@ def check_dump(lib, draw, data, x, rng, failures):
         failures.append("margins of the dump")
     if not close(model.predict(x), draw.booster.predict(data)):
         failures.append("predictions of the dump")
+    columns = [*range(model.info["feature_count"]), -1]  # a dump knows only the columns that trees read
+    if stats and not np.allclose(model.explain(x[:9, :]), lib.gbdt(str(draw.path)).explain(x[:9, :])[:, :, columns],
+                                 rtol=1e-4, atol=1e-4):
+        failures.append("contributions of the dump")
 
 
 def main():
@@ -209,6 +295,9 @@ def main():
                 try:
                     check_save(lib, draw, data, x, rng, failures)
                     check_dump(lib, draw, data, x, rng, failures)
+                    check_ubjson(lib, draw, x, failures)
+                    check_layouts(lib, draw, data, x, rng, failures)
+                    check_explaining(lib, draw, data, x, failures)
                 except fl.Error as error:
                     # Training that diverged leaves NaN in the trees, which the library refuses.
                     if error.code != "error_value" or np.isfinite(draw.booster.predict(data)).all():

@@ -24,7 +24,7 @@ _foreloop() {
     rank) options="--model --workload --records --top --workload-index --hardware --strict --json" ;;
     encode) options="--model --hf --jsonl --json" ;;
     tokenize) options="--model --tokenizer --jsonl --json" ;;
-    predict) options="--ranker --base-score --objective --num-class --num-parallel-tree --tree-weights --margin --json" ;;
+    predict) options="--ranker --base-score --objective --num-class --num-parallel-tree --tree-weights --margin --leaves --contributions --json" ;;
     actions) options="--records --full-trace --json" ;;
     inspect) options="--cpu --json" ;;
     pack) options="--output --json" ;;

@@ -2,6 +2,7 @@
 #ifndef FORELOOP_TESTS_GBDT_TEST_H
 #define FORELOOP_TESTS_GBDT_TEST_H
 
+#include "common/npy.h"
 #include "gbdt/model.h"
 #include "tap.h"
 #include <foreloop/foreloop.h>
@@ -39,6 +40,20 @@ __attribute__((unused)) static char *read_file(const char *root, const char *nam
     data[*size] = '\0';
     fclose(file);
     return data;
+}
+
+/* The numbers of an .npy file, to be released with the default allocator. */
+__attribute__((unused)) static float *read_table(const char *root, const char *name, size_t *rows, size_t *columns) {
+    const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
+    size_t size;
+    float *values;
+    char *data = read_file(root, name, &size);
+    if (foreloop_npy_read(data, size, name, &allocator, &values, rows, columns, NULL) != FORELOOP_OK) {
+        printf("Bail out! %s\n", name);
+        exit(1);
+    }
+    free(data);
+    return values;
 }
 
 /* Counts blocks and fails the allocation with number `fail_at` (and all after it). */

@@ -415,15 +415,7 @@ static void test_unsupported(void) {
     check_refused(save((model_text){.booster = "gbforest"}), NULL, FORELOOP_ERROR_UNSUPPORTED, "gbforest", "booster");
     check_refused(save((model_text){.objective = "reg:expectileerror"}), NULL, FORELOOP_ERROR_UNSUPPORTED,
                   "reg:expectileerror", "objective");
-    check_refused(save((model_text){.trees = "{\"base_weights\":[1,2],\"left_children\":[-1],\"right_children\":[-1],"
-                                             "\"default_left\":[0],\"split_indices\":[0],\"split_conditions\":[0],"
-                                             "\"tree_param\":{\"size_leaf_vector\":\"2\"}}"}),
-                  NULL, FORELOOP_ERROR_UNSUPPORTED, "vector leaves", "vector leaves of a tree");
-    check_refused(save((model_text){.more = ",\"gbtree_model_param\":{\"size_leaf_vector\":\"2\"}"}), NULL,
-                  FORELOOP_ERROR_UNSUPPORTED, "vector leaves", "vector leaves of the model");
-    check_refused("[{\"nodeid\":0,\"leaf\":[1,2]}]", NULL, FORELOOP_ERROR_UNSUPPORTED, "vector leaves",
-                  "vector leaves of a dump");
-    check_refused("{L\1\2\3", NULL, FORELOOP_ERROR_UNSUPPORTED, "UBJSON", "UBJSON");
+    check_refused("binf....", NULL, FORELOOP_ERROR_UNSUPPORTED, "old binary", "the binary format of before 3.1");
     check_refused("booster[0]:\n0:leaf=1", NULL, FORELOOP_ERROR_FORMAT, "byte", "text dump");
     check_refused("", NULL, FORELOOP_ERROR_FORMAT, "byte", "empty file");
     check_refused("{}", NULL, FORELOOP_ERROR_FORMAT, "learner", "other JSON");
@@ -468,6 +460,80 @@ static void test_structure(void) {
     CHECK(margin_at(pruned, NULL, -1) == 6 && margin_at(pruned, NULL, 1) == 5, "deleted nodes are left out");
 }
 
+/* ---- Vector leaves ----------------------------------------------------------------------------------------------- */
+
+#define TARGETS(base_score) "\"base_score\":\"" base_score "\",\"num_target\":\"2\",\"num_feature\":\"1\""
+#define VECTOR_STUMP(weights, right)                                                                                   \
+    "{\"left_children\":[1,-1,-1],\"right_children\":[" right "],\"default_left\":[0,0,0],\"split_indices\":[0,0,0],"  \
+    "\"split_conditions\":[1,0,0]," weights ",\"tree_param\":{\"size_leaf_vector\":\"2\"}}"
+
+/* Margins of both outputs on either side of the split. */
+static void check_vectors(const char *text, const foreloop_gbdt_options *options, const float expected[4],
+                          const char *what) {
+    static const float row[2] = {0, 1};
+    float outputs[4] = {0};
+    foreloop_gbdt_info info = {.size = sizeof info};
+    foreloop_gbdt *gbdt = opened(text, options);
+    foreloop_gbdt_get_info(gbdt, &info);
+    foreloop_gbdt_predict(gbdt, row, 2, 1, 1, outputs, NULL);
+    CHECK(info.output_count == 2 && memcmp(outputs, expected, sizeof outputs) == 0, "%s: %g %g, %g %g", what,
+          (double)outputs[0], (double)outputs[1], (double)outputs[2], (double)outputs[3]);
+    foreloop_gbdt_close(gbdt);
+}
+
+static void test_vector_leaves(void) {
+    static const float once[4] = {4, 5, 6, 7}, twice[4] = {6, 9, 10, 13}, with_base[4] = {4.5f, 4, 6.5f, 6};
+    const char *by_node = VECTOR_STUMP("\"base_weights\":[0,1,2,4,4,6]", "2,-1,-1");
+    const char *by_leaf = VECTOR_STUMP("\"base_weights\":[9,9],\"leaf_weights\":[4,6,2,4]", "2,1,0");
+    char two[1024];
+    snprintf(two, sizeof two, "%s,%s", by_node, by_leaf);
+    check_vectors(save((model_text){.parameters = TARGETS("[2E0,1E0]"), .trees = by_node}), NULL, once,
+                  "vectors of all nodes, as up to 3.1");
+    check_vectors(save((model_text){.parameters = TARGETS("[2E0,1E0]"), .trees = by_leaf}), NULL, once,
+                  "vectors of the leaves, as since 3.2");
+    check_vectors(save((model_text){.parameters = TARGETS("[2E0,1E0]"), .trees = two, .tree_info = "0,0"}), NULL, twice,
+                  "two trees");
+    check_vectors(save((model_text){.parameters = TARGETS("[2.5E0,0E0]"), .trees = by_leaf}), NULL, with_base,
+                  "a base score for each output");
+
+    foreloop_gbdt_options options;
+    foreloop_gbdt_info info = {.size = sizeof info};
+    foreloop_gbdt_options_init(&options, sizeof options);
+    options.iteration_begin = 1;
+    const char *both = save((model_text){.parameters = TARGETS("[2E0,1E0]"), .trees = two, .tree_info = "0,0"});
+    check_vectors(both, &options, once, "the second iteration");
+    foreloop_gbdt *gbdt = opened(both, NULL);
+    foreloop_gbdt_get_info(gbdt, &info);
+    CHECK(info.tree_count == 2 && info.iteration_count == 2, "a tree with vector leaves counts once");
+    foreloop_gbdt_close(gbdt);
+
+    options = dump_options(0.0f);
+    static const float dumped[4] = {1, 2, 3, 4};
+    check_vectors(SPLIT_DUMP("\"split_condition\":1,\"yes\":1,\"no\":2,\"missing\":1", "[1,2]", "[3,4]"), &options,
+                  dumped, "vector leaves of a dump");
+
+    check_refused(save((model_text){.trees = by_leaf}), NULL, FORELOOP_ERROR_FORMAT, "output 1",
+                  "more numbers in a leaf than outputs");
+    check_refused(
+        save((model_text){.parameters = TARGETS("0"), .trees = VECTOR_STUMP("\"base_weights\":[0,1,2,4]", "2,-1,-1")}),
+        NULL, FORELOOP_ERROR_FORMAT, "base_weights", "too few vectors");
+    check_refused(save((model_text){.parameters = TARGETS("0"), .trees = VECTOR_STUMP("\"x\":0", "2,-1,-1")}), NULL,
+                  FORELOOP_ERROR_FORMAT, "base_weights", "no vectors");
+    check_refused(
+        save((model_text){.parameters = TARGETS("0"), .trees = VECTOR_STUMP("\"leaf_weights\":[4,6,2,4]", "2,1,2")}),
+        NULL, FORELOOP_ERROR_FORMAT, "leaf 2", "leaf past the vectors");
+    check_refused(
+        save((model_text){.parameters = TARGETS("0"), .trees = VECTOR_STUMP("\"leaf_weights\":[4,6,2,NaN]", "2,0,1")}),
+        NULL, FORELOOP_ERROR_VALUE, "leaf", "number of a vector leaf NaN");
+    check_refused("[{\"nodeid\":0,\"leaf\":[1,2, ..., 3]}]", NULL, FORELOOP_ERROR_UNSUPPORTED, "leaves out",
+                  "dump that abbreviates");
+    check_refused("[{\"nodeid\":0,\"leaf\":[1,2]},{\"nodeid\":0,\"leaf\":3}]", NULL, FORELOOP_ERROR_FORMAT,
+                  "one number", "dump with leaves of two sizes");
+    options = dump_options(0.0f);
+    options.num_class = 3;
+    check_refused("[{\"nodeid\":0,\"leaf\":[1,2]}]", &options, FORELOOP_ERROR_MISMATCH, "num_class", "num_class of 3");
+}
+
 #define DART(first, second, more)                                                                                      \
     "{\"learner\":{\"gradient_booster\":{\"gbtree\":{\"model\":{\"trees\":[" LEAF(first) "," LEAF(                     \
         second) "],"                                                                                                   \
@@ -481,6 +547,9 @@ static void test_weights(void) {
     check_refused(DART("1", "1", ",\"weight_drop\":[0.5]"), NULL, FORELOOP_ERROR_FORMAT, "weight_drop",
                   "too few DART weights");
     check_refused(DART("1", "1", ""), NULL, FORELOOP_ERROR_FORMAT, "weight_drop", "DART without weights");
+    CHECK(margin_at(save((model_text){.trees = LEAF("2"), .more = ",\"weight_drop\":[0.5]"}), NULL, 0) == 1 &&
+              margin_at(save((model_text){.trees = LEAF("2"), .more = ",\"weight_drop\":[]"}), NULL, 0) == 2,
+          "weights beside the trees, as since 3.3; none are all 1");
     check_refused(DART("1", "1", ",\"weight_drop\":[NaN,1]"), NULL, FORELOOP_ERROR_VALUE, "weight", "DART weight NaN");
 }
 
@@ -558,6 +627,7 @@ int main(int argc, char **argv) {
     test_unsupported();
     test_unknown_keys();
     test_structure();
+    test_vector_leaves();
     test_weights();
     test_calls();
     test_batches(argc > 1 ? argv[1] : ".");

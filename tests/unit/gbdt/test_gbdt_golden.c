@@ -1,20 +1,6 @@
 /* Models that XGBoost wrote: margins equal to its own to the bit, predictions within 1e-6. */
-#include "common/npy.h"
 #include "gbdt_test.h"
 #include <math.h>
-
-static float *read_table(const char *root, const char *name, size_t *rows, size_t *columns) {
-    const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
-    size_t size;
-    float *values;
-    char *data = read_file(root, name, &size);
-    if (foreloop_npy_read(data, size, name, &allocator, &values, rows, columns, NULL) != FORELOOP_OK) {
-        printf("Bail out! %s\n", name);
-        exit(1);
-    }
-    free(data);
-    return values;
-}
 
 static size_t count_wrong_margins(const foreloop_gbdt *gbdt, const foreloop_gbdt_info *info, const float *rows,
                                   size_t row_count, size_t stride, const float *table) {
