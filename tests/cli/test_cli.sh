@@ -111,7 +111,7 @@ run tokenize -m "$(printf 'a\nb\033[1m')" /dev/null
 check "a message stays one clean line" fails 1 'a?b?\[1m'
 
 # The manual and the completions know every option of the help.
-for command in rank encode tokenize predict actions inspect pack; do
+for command in rank encode tokenize predict actions inspect pack bench; do
     run "$command" --help
     check "help of $command" exits 0
     run help "$command"
