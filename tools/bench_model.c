@@ -30,6 +30,11 @@ typedef struct maker {
     bool failed;
 } maker;
 
+static const char *kind_name(const bench_shape *shape, size_t kind, char name[BENCH_NAME_SIZE]) {
+    (void)snprintf(name, BENCH_NAME_SIZE, "kind_%zu", kind);
+    return shape->kind_names ? shape->kind_names[kind] : name;
+}
+
 __attribute__((format(printf, 3, 4))) static void print(maker *make, foreloop_buffer *buffer, const char *format, ...) {
     char text[512];
     va_list arguments;
@@ -107,18 +112,18 @@ static void add_encoder(maker *make) {
 
 static void add_transition(maker *make) {
     const size_t kinds = make->shape->kinds, latent = make->shape->latent;
-    char name[64];
+    char name[128], own[BENCH_NAME_SIZE];
     add_tensor(make, "transition/kind_embedding", kinds, latent, 0, 0.1f, false);
     add_tensor(make, "transition/normal", kinds, latent, 0, 1, true);
     add_tensor(make, "transition/beta", 0, kinds, 1, 0.2f, false);
     for (size_t r = 0; r < kinds; r++) {
-        (void)snprintf(name, sizeof name, "transition/mlp.kind_%zu.0.weight", r);
+        (void)snprintf(name, sizeof name, "transition/mlp.%s.0.weight", kind_name(make->shape, r, own));
         add_tensor(make, name, MLP_HIDDEN, BENCH_SLOTS, 0, 0.1f, false);
-        (void)snprintf(name, sizeof name, "transition/mlp.kind_%zu.0.bias", r);
+        (void)snprintf(name, sizeof name, "transition/mlp.%s.0.bias", kind_name(make->shape, r, own));
         add_tensor(make, name, 0, MLP_HIDDEN, 0, 0.1f, false);
-        (void)snprintf(name, sizeof name, "transition/mlp.kind_%zu.1.weight", r);
+        (void)snprintf(name, sizeof name, "transition/mlp.%s.1.weight", kind_name(make->shape, r, own));
         add_tensor(make, name, latent, MLP_HIDDEN, 0, 0.02f, false);
-        (void)snprintf(name, sizeof name, "transition/mlp.kind_%zu.1.bias", r);
+        (void)snprintf(name, sizeof name, "transition/mlp.%s.1.bias", kind_name(make->shape, r, own));
         add_tensor(make, name, 0, latent, 0, 0.02f, false);
     }
 }
@@ -126,15 +131,17 @@ static void add_transition(maker *make) {
 static void add_manifest(maker *make) {
     static const char *const aggregates[] = {"sum", "max", "min", "first", "last"};
     foreloop_buffer text = {.allocator = make->data.allocator};
+    char name[BENCH_NAME_SIZE];
     print(make, &text,
           "{\"format\":\"foreloop-model\",\"format_version\":1,\"text_rule\":1,\"latent_size\":%zu,"
           "\"window\":{\"length\":8,\"stride\":4},\"pooling\":{\"projection\":true,\"normalize\":true},"
           "\"activation\":\"relu\",\"actions\":[",
           make->shape->latent);
     for (size_t r = 0; r < make->shape->kinds; r++) {
-        print(make, &text, "%s{\"kind\":\"kind_%zu\",\"slots\":[", r ? "," : "", r);
+        print(make, &text, "%s{\"kind\":\"%s\",\"slots\":[", r ? "," : "", kind_name(make->shape, r, name));
         for (size_t i = 0; i < BENCH_SLOTS; i++)
-            print(make, &text, "%s{\"name\":\"%s\",\"encoding\":\"signed_log\"}", i ? "," : "", slot_names[i]);
+            print(make, &text, "%s{\"name\":\"%s\",\"encoding\":\"signed_log\",\"range\":[0,65536]}", i ? "," : "",
+                  slot_names[i]);
         print(make, &text, "]}");
     }
     print(make, &text, "],\"features\":[");
@@ -143,9 +150,10 @@ static void add_manifest(maker *make) {
     for (size_t i = 0; i < BENCH_AGGREGATES; i++) {
         const size_t kind = i % make->shape->kinds;
         if (i < make->shape->kinds && i % 2 == 0)
-            print(make, &text, "\"count.kind_%zu\",", kind);
+            print(make, &text, "\"count.%s\",", kind_name(make->shape, kind, name));
         else
-            print(make, &text, "\"%s.kind_%zu.%s\",", aggregates[i % 5], kind, slot_names[i % BENCH_SLOTS]);
+            print(make, &text, "\"%s.%s.%s\",", aggregates[i % 5], kind_name(make->shape, kind, name),
+                  slot_names[i % BENCH_SLOTS]);
     }
     if (text.data)
         text.size--; /* the last comma */

@@ -7,6 +7,7 @@
 
 typedef struct bench_shape {
     size_t latent, kinds, trees, depth;
+    const char *const *kind_names; /* [kinds]; NULL: kind_0, kind_1 ... */
 } bench_shape;
 
 enum { BENCH_AGGREGATES = 64, BENCH_SLOTS = 6, BENCH_NAME_SIZE = 32 };

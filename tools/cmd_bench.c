@@ -48,8 +48,8 @@ typedef struct bench_run {
     /* The case's candidates. */
     foreloop_action *list; /* [distinct] */
     foreloop_argument *arguments;
-    char (*names)[BENCH_NAME_SIZE];
-    foreloop_action *sequences; /* [CANDIDATES][actions] */
+    char (*names)[BENCH_NAME_SIZE]; /* [kinds] */
+    foreloop_action *sequences;     /* [CANDIDATES][actions] */
     uint32_t *ids;
     size_t *offsets;
     float *scores;
@@ -98,7 +98,7 @@ static int open_models(bench_run *run, size_t kinds) {
     for (size_t i = 0; i < LATENT; i++)
         latent[i] = (float)bench_draw(&random) / 1073741824.0f - 1;
     for (int i = 0; i < 2; i++) {
-        const bench_shape shape = {LATENT, kinds, i == 0 ? TREES : FEW_TREES, DEPTH};
+        const bench_shape shape = {LATENT, kinds, i == 0 ? TREES : FEW_TREES, DEPTH, NULL};
         run->bundles[i] = (foreloop_buffer){.allocator = cli_allocator()};
         if (!bench_model_make(&run->bundles[i], &shape))
             return cli_fail_memory();
@@ -118,7 +118,7 @@ static int prepare_case(bench_run *run, const bench_case *what) {
     uint64_t random = 7;
     run->list = foreloop_allocate(allocator, what->distinct, sizeof *run->list);
     run->arguments = foreloop_allocate(allocator, what->distinct * BENCH_SLOTS, sizeof *run->arguments);
-    run->names = foreloop_allocate(allocator, what->distinct, sizeof *run->names);
+    run->names = foreloop_allocate(allocator, what->kinds, sizeof *run->names);
     run->sequences = foreloop_allocate(allocator, total, sizeof *run->sequences);
     run->ids = foreloop_allocate(allocator, total > what->distinct ? total : what->distinct, sizeof *run->ids);
     run->offsets = foreloop_allocate(allocator, CANDIDATES + 1, sizeof *run->offsets);
@@ -126,7 +126,7 @@ static int prepare_case(bench_run *run, const bench_case *what) {
     if (!run->list || !run->arguments || !run->names || !run->sequences || !run->ids || !run->offsets || !run->scores)
         return cli_fail_memory();
     for (size_t i = 0; i < what->distinct; i++)
-        bench_action(i, what->kinds, run->names[i], run->arguments + i * BENCH_SLOTS, &run->list[i]);
+        bench_action(i, what->kinds, run->names[i % what->kinds], run->arguments + i * BENCH_SLOTS, &run->list[i]);
     for (size_t c = 0; c < CANDIDATES; c++) {
         run->offsets[c] = c * what->actions;
         for (size_t t = 0; t < what->actions; t++) {
