@@ -8,17 +8,19 @@
 
 typedef struct bench_options {
     const char *part, *tier;
+    cli_count runs;
     bool json;
 } bench_options;
 
 static const cli_option options[] = {
     {"tier", 0, CLI_TEXT, offsetof(bench_options, tier), "TIER",
      "The highest instruction set to use: ref, avx2 or avx512."},
+    {"runs", 0, CLI_COUNT, offsetof(bench_options, runs), "N", "Take the best of N runs instead of 15."},
     {"json", 0, CLI_FLAG, offsetof(bench_options, json), NULL, "Print an object a measurement."},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
-enum { LATENT = 256, TREES = 300, DEPTH = 6, FEW_TREES = 6, CANDIDATES = 4096, RUNS = 15 };
+enum { LATENT = 256, TREES = 300, DEPTH = 6, FEW_TREES = 6, CANDIDATES = 4096, RUNS = 15, MAX_RUNS = 1000000 };
 
 /* One measurement: what the candidates are like. */
 typedef struct bench_case {
@@ -39,6 +41,7 @@ typedef struct bench_times {
 
 typedef struct bench_run {
     foreloop_options options;
+    int runs;
     foreloop_buffer bundles[2]; /* with all trees, with few; the models borrow them */
     foreloop_model *models[2];
     foreloop_workload *workloads[2];
@@ -141,7 +144,7 @@ static int prepare_case(bench_run *run, const bench_case *what) {
 /* `offsets` of the candidates, or all the same one for empty candidates. */
 static double time_score(bench_run *run, int model, const size_t *offsets) {
     double best = INFINITY;
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < run->runs; i++) {
         const double start = cli_clock();
         (void)foreloop_score(run->scorers[model], run->workloads[model], run->ids, offsets, CANDIDATES, run->scores,
                              NULL);
@@ -152,7 +155,7 @@ static double time_score(bench_run *run, int model, const size_t *offsets) {
 
 static double time_intern(bench_run *run, size_t total) {
     double best = INFINITY;
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < run->runs; i++) {
         const double start = cli_clock();
         (void)foreloop_actions_intern(run->actions[0], run->sequences, total, run->ids, NULL);
         best = fmin(best, cli_clock() - start);
@@ -245,7 +248,7 @@ static int read_tier(const bench_options *given, foreloop_tier *tier) {
 }
 
 static int run(int argc, char **argv) {
-    bench_options given = {NULL, NULL, false};
+    bench_options given = {.part = NULL};
     bench_run state = {.options = {.size = sizeof state.options, .allocator = cli_allocator()}};
     output_table table;
     int status;
@@ -253,6 +256,9 @@ static int run(int argc, char **argv) {
         return status;
     if (!given.part || (strcmp(given.part, "rollout") != 0 && strcmp(given.part, "score") != 0))
         return cli_fail_usage(&command_bench, "name the part to measure: rollout or score");
+    if (given.runs.given && (given.runs.value < 1 || given.runs.value > MAX_RUNS))
+        return cli_fail_usage(&command_bench, "--runs takes a number from 1 to %d", MAX_RUNS);
+    state.runs = given.runs.given ? (int)given.runs.value : RUNS;
     status = read_tier(&given, &state.options.tier);
     if (status != CLI_DONE)
         return status;
@@ -282,7 +288,7 @@ static int run(int argc, char **argv) {
 const cli_command command_bench = {
     .name = "bench",
     .summary = "Measure what a candidate costs on this machine.",
-    .usage = "rollout|score [--tier TIER] [--json]",
+    .usage = "rollout|score [--tier TIER] [--runs N] [--json]",
     .description = "Measures, on one thread, a made-up model of ordinary size (d 256, 300 trees of depth\n"
                    "6 that read all 320 features) on sequences that are random or ordered as real\n"
                    "schedules are. In microseconds for a candidate:\n\n"

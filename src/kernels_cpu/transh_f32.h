@@ -50,7 +50,8 @@ typedef struct foreloop_transh_program {
 
 typedef struct foreloop_transh_f32 {
     const char *tier;
-    float (*dot)(const float *a, const float *b, size_t size);
+    /* y[rows] <- A x, a dot product for each row of A[rows][size]. */
+    void (*products)(const float *matrix, const float *x, size_t rows, size_t size, float *y);
     /* y[rows] <- b + A x with A[columns][rows] (a column of the matrix is contiguous): columns in order, one fused
      * multiply-add each; columns whose x is 0 are left out. */
     void (*affine)(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y);

@@ -40,13 +40,21 @@ static uint64_t hash_key(uint32_t kind, const double *values, size_t count) {
     return mix(hash);
 }
 
+/* Equal numbers have equal bits here: there is neither NaN nor -0 among them. */
+static bool same_values(const double *a, const double *b, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
+}
+
 static size_t find_slot(const foreloop_actions *actions, uint32_t kind, const double *values, uint64_t hash) {
     const size_t width = actions->vocabulary->max_slot_count, count = actions->vocabulary->kinds[kind].slot_count;
     size_t slot = (size_t)hash & actions->slot_mask;
     for (uint64_t found; (found = actions->slots[slot]) != 0; slot = (slot + 1) & actions->slot_mask) {
         const uint32_t entry = (uint32_t)found;
         if (found >> 32 == hash >> 32 && actions->kinds[entry] == kind &&
-            (count == 0 || memcmp(actions->values + entry * width, values, count * sizeof *values) == 0))
+            same_values(actions->values + entry * width, values, count))
             break;
     }
     return slot;

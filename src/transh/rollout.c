@@ -69,10 +69,10 @@ static foreloop_status fill_matrices(foreloop_rollout_plan *plan, foreloop_error
     for (size_t r = 0; r < kinds; r++) {
         const float *w = transition->normal + r * transition->stride;
         to_order(plan, w, transition->beta[r], normal + r * plan->latent_stride);
+        float *own = gram + r * plan->kind_stride;
+        transition->kernels.products(transition->normal, w, kinds, transition->stride, own);
         for (size_t i = 0; i < kinds; i++)
-            gram[r * plan->kind_stride + i] =
-                transition->beta[r] *
-                transition->kernels.dot(w, transition->normal + i * transition->stride, transition->stride);
+            own[i] *= transition->beta[r];
     }
     plan->gram = gram;
     plan->normal = normal;
@@ -221,8 +221,7 @@ void foreloop_rollout_fill_row(const foreloop_rollout_plan *plan, size_t kind, c
                                float *row) {
     const foreloop_transition *transition = plan->transition;
     memset(row, 0, plan->row_latent * sizeof *row);
-    for (size_t r = 0; r < plan->vocabulary->kind_count; r++)
-        row[r] = transition->kernels.dot(transition->normal + r * transition->stride, embedding, transition->stride);
+    transition->kernels.products(transition->normal, embedding, plan->vocabulary->kind_count, transition->stride, row);
     float *value = row + plan->kind_stride;
     for (size_t u = plan->update_begin[kind]; u < plan->update_begin[kind + 1]; u++)
         for (size_t i = 0; i < LANES; i++, value++) {
@@ -236,8 +235,7 @@ void foreloop_rollout_start(const foreloop_rollout_plan *plan, const float *z0, 
     const foreloop_transition *transition = plan->transition;
     memset(start, 0, plan->kind_stride * sizeof *start);
     to_order(plan, z0, 1, start + plan->kind_stride);
-    for (size_t r = 0; r < plan->vocabulary->kind_count; r++)
-        start[r] = transition->kernels.dot(transition->normal + r * transition->stride, z0, transition->stride);
+    transition->kernels.products(transition->normal, z0, plan->vocabulary->kind_count, transition->stride, start);
 }
 
 void foreloop_rollout_begin(const foreloop_rollout_plan *plan, const foreloop_transh_program *program,

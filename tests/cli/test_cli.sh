@@ -105,6 +105,12 @@ run predict --ranker x
 check "predict without features" fails 2 "name the features"
 run pack x
 check "pack without an output" fails 2 "-o FILE"
+run bench
+check "bench without a part" fails 2 "name the part"
+run bench score --runs 0
+check "bench without a run" fails 2 "from 1"
+run bench score --tier sse9
+check "a tier that is none" fails 2 "ref, avx2 or avx512"
 run predict --base-score nan --ranker x y
 check "a number that is not finite" fails 2 "finite"
 run tokenize -m "$(printf 'a\nb\033[1m')" /dev/null
@@ -146,6 +152,12 @@ status=$?
 wait
 : >"$directory/out"
 check "a closed pipe" fails 1 "cannot write to standard output: Broken pipe"
+
+# ---- bench ----
+
+run bench rollout --runs 1 --json
+check "bench rollout" exits 0
+check "a measurement a line" out_has '^{"bench":"rollout","kinds":32,"actions":20,"distinct":4096,"sequences":"trace",'
 
 # ---- predict ----
 

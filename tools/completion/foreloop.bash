@@ -16,7 +16,7 @@ _foreloop() {
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
-    --top | --workload-index | --base-score | --tier)
+    --top | --workload-index | --base-score | --tier | --runs)
         return
         ;;
     esac
@@ -28,7 +28,7 @@ _foreloop() {
     actions) options="--records --full-trace --json" ;;
     inspect) options="--cpu --json" ;;
     pack) options="--output" ;;
-    bench) options="--tier --json" ;;
+    bench) options="--tier --runs --json" ;;
     help)
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
         return

@@ -16,6 +16,11 @@ static float dot(const float *a, const float *b, size_t size) {
     return lanes[0];
 }
 
+static void products(const float *matrix, const float *x, size_t rows, size_t size, float *y) {
+    for (size_t r = 0; r < rows; r++)
+        y[r] = dot(matrix + r * size, x, size);
+}
+
 static void affine(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y) {
     memcpy(y, bias, rows * sizeof *y);
     for (size_t j = 0; j < columns; j++) {
@@ -97,7 +102,7 @@ static void finish_block(const foreloop_transh_program *program, const float *st
 }
 
 void foreloop_transh_f32_ref(foreloop_transh_f32 *kernels) {
-    *kernels = (foreloop_transh_f32){"ref", dot, affine, roll, finish, finish_block};
+    *kernels = (foreloop_transh_f32){"ref", products, affine, roll, finish, finish_block};
 }
 
 void foreloop_transh_step_f32_ref(float *z, const float *w, float beta, const float *d, size_t size) {

@@ -5,18 +5,36 @@
 
 enum { LANES = FORELOOP_TRANSH_LANES };
 
-static float dot(const float *a, const float *b, size_t size) {
-    __m512 lanes = _mm512_setzero_ps();
-    for (size_t i = 0; i < size; i += LANES)
-        lanes = _mm512_fmadd_ps(_mm512_loadu_ps(a + i), _mm512_loadu_ps(b + i), lanes);
+static float add_lanes(__m512 lanes) {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1));
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+/* Some rows at a time, as each is a chain of its own. */
+static inline __attribute__((always_inline)) void products_of_rows(const float *matrix, const float *x, size_t rows,
+                                                                   size_t size, float *y) {
+    __m512 lanes[4];
+    for (size_t r = 0; r < rows; r++)
+        lanes[r] = _mm512_setzero_ps();
+    for (size_t i = 0; i < size; i += LANES)
+        for (size_t r = 0; r < rows; r++)
+            lanes[r] = _mm512_fmadd_ps(_mm512_loadu_ps(matrix + r * size + i), _mm512_loadu_ps(x + i), lanes[r]);
+    for (size_t r = 0; r < rows; r++)
+        y[r] = add_lanes(lanes[r]);
+}
+
+static void products(const float *matrix, const float *x, size_t rows, size_t size, float *y) {
+    size_t r = 0;
+    for (; rows - r >= 4; r += 4)
+        products_of_rows(matrix + r * size, x, 4, size, y + r);
+    for (; r < rows; r++)
+        products_of_rows(matrix + r * size, x, 1, size, y + r);
+}
+
 static void affine(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y) {
-    enum { VECTORS = 4 };
+    enum { VECTORS = 8 };
     for (size_t first = 0; first < rows; first += VECTORS * LANES) {
         __m512 sum[VECTORS];
         __mmask16 mask[VECTORS];
@@ -217,5 +235,5 @@ static void finish_block(const foreloop_transh_program *program, const float *st
 }
 
 void foreloop_transh_f32_avx512(foreloop_transh_f32 *kernels) {
-    *kernels = (foreloop_transh_f32){"avx512", dot, affine, roll, finish, finish_block};
+    *kernels = (foreloop_transh_f32){"avx512", products, affine, roll, finish, finish_block};
 }
