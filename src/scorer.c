@@ -1,6 +1,7 @@
 /*
- * Scoring. Candidates run in blocks of 16: each is rolled out into a state of its own, beginning with what it shares
- * with its forerunners; then the states are finished together into the trees' layout, and the trees run over them.
+ * Scoring. Candidates run in groups of 16: each is rolled out into a state of its own, beginning with what it shares
+ * with its forerunners; then the states are finished together into the trees' layout, and the trees run over blocks of
+ * four groups.
  */
 #include "scorer.h"
 #include "common/alloc.h"
@@ -9,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = FORELOOP_BLOCK };
+enum { BLOCK = FORELOOP_BLOCK, GROUP = FORELOOP_GROUP };
 
 /* ---- Creation ---- */
 
@@ -32,57 +33,61 @@ static foreloop_status set_hardware(foreloop_hardware *own, const foreloop_hardw
     return FORELOOP_OK;
 }
 
-/* Leads the ranker's columns to where their features come from. */
-static void connect_columns(foreloop_scorer *scorer) {
+/* Leads the values that trees read to where they come from. */
+static void connect_values(foreloop_scorer *scorer) {
     const foreloop_model *model = scorer->model;
     const size_t lanes = scorer->program.latent + scorer->program.aggregates;
     for (size_t i = 0; i < lanes; i++)
-        scorer->lane_columns[i] = (uint32_t)scorer->columns;
-    for (uint32_t column = 0; column < scorer->columns; column++) {
+        scorer->lane_values[i] = (uint32_t)scorer->value_count;
+    scorer->value_columns[scorer->value_count] = (uint32_t)model->gbdt_info.feature_count;
+    uint32_t value = 0;
+    for (uint32_t column = 0; column < model->gbdt_info.feature_count; column++) {
         const foreloop_feature *feature = &model->manifest.plan.features[model->ranker_columns[column]];
         size_t lane = model->rollout.places[feature->position];
         if (!model->ranker_reads[column])
             continue;
+        scorer->value_columns[value] = column;
         if (feature->source == FORELOOP_FEATURE_HARDWARE) {
-            const float value = (float)foreloop_hardware_field(&scorer->hardware, feature->element);
-            scorer->row[column] = value;
+            const float number = (float)foreloop_hardware_field(&scorer->hardware, feature->element);
+            scorer->row[column] = number;
             for (size_t s = 0; s < BLOCK; s++)
-                scorer->block[(size_t)column * BLOCK + s] = value;
-            continue;
+                scorer->block[(size_t)value * BLOCK + s] = number;
+        } else if (feature->source == FORELOOP_FEATURE_LENGTH) {
+            scorer->length_values[scorer->length_count++] = value;
+        } else {
+            if (feature->source != FORELOOP_FEATURE_LATENT)
+                lane += scorer->program.latent;
+            if (scorer->lane_values[lane] == scorer->value_count)
+                scorer->lane_values[lane] = value;
+            else
+                scorer->copies[scorer->copy_count++] = (foreloop_copy){scorer->lane_values[lane], value};
         }
-        if (feature->source == FORELOOP_FEATURE_LENGTH) {
-            scorer->length_columns[scorer->length_count++] = column;
-            continue;
-        }
-        if (feature->source != FORELOOP_FEATURE_LATENT)
-            lane += scorer->program.latent;
-        if (scorer->lane_columns[lane] == scorer->columns)
-            scorer->lane_columns[lane] = column;
-        else
-            scorer->copies[scorer->copy_count++] = (foreloop_column){scorer->lane_columns[lane], column};
+        value++;
     }
 }
 
 static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error *error) {
     const foreloop_model *model = scorer->model;
     const foreloop_allocator *allocator = &model->allocator;
-    const size_t columns = scorer->columns + 1, state_size = scorer->program.state_size;
+    const size_t values = scorer->value_count + 1, state_size = scorer->program.state_size;
     const size_t lanes = scorer->program.latent + scorer->program.aggregates, kinds = scorer->program.kinds;
     const size_t complete = foreloop_rollout_program(&model->rollout, true).state_size + model->rollout.latent_stride;
-    scorer->lane_columns = foreloop_allocate(allocator, lanes, sizeof *scorer->lane_columns);
-    scorer->copies = foreloop_allocate(allocator, columns, sizeof *scorer->copies);
-    scorer->length_columns = foreloop_allocate(allocator, columns, sizeof *scorer->length_columns);
-    scorer->block = foreloop_allocate_zeroed(allocator, columns, BLOCK * sizeof(float));
-    scorer->row = foreloop_allocate_zeroed(allocator, columns, sizeof(float));
-    scorer->states = foreloop_allocate_zeroed(allocator, BLOCK, state_size * sizeof(float));
+    scorer->value_columns = foreloop_allocate(allocator, values, sizeof *scorer->value_columns);
+    scorer->lane_values = foreloop_allocate(allocator, lanes, sizeof *scorer->lane_values);
+    scorer->copies = foreloop_allocate(allocator, values, sizeof *scorer->copies);
+    scorer->length_values = foreloop_allocate(allocator, values, sizeof *scorer->length_values);
+    scorer->block = foreloop_allocate_zeroed(allocator, values, BLOCK * sizeof(float));
+    scorer->row = foreloop_allocate_zeroed(allocator, model->gbdt_info.feature_count + 1, sizeof(float));
+    scorer->states = foreloop_allocate_zeroed(allocator, GROUP, state_size * sizeof(float));
     scorer->saved = foreloop_allocate(allocator, FORELOOP_SAVED_STATES, state_size * sizeof(float));
     scorer->begin = foreloop_allocate(allocator, state_size, sizeof(float));
     scorer->complete = foreloop_allocate(allocator, complete, sizeof(float));
     scorer->used = foreloop_allocate(allocator, kinds, sizeof *scorer->used);
-    scorer->gamma = foreloop_allocate(allocator, kinds, BLOCK * sizeof(float));
-    if (!scorer->lane_columns || !scorer->copies || !scorer->length_columns || !scorer->block || !scorer->row ||
-        !scorer->states || !scorer->saved || !scorer->begin || !scorer->complete || !scorer->used || !scorer->gamma)
-        return foreloop_fail_memory(error, state_size, 2 * BLOCK * sizeof(float), "the scorer");
+    scorer->gamma = foreloop_allocate(allocator, kinds, GROUP * sizeof(float));
+    if (!scorer->value_columns || !scorer->lane_values || !scorer->copies || !scorer->length_values || !scorer->block ||
+        !scorer->row || !scorer->states || !scorer->saved || !scorer->begin || !scorer->complete || !scorer->used ||
+        !scorer->gamma)
+        return foreloop_fail_memory(error, state_size, 2 * GROUP * sizeof(float), "the scorer");
     return FORELOOP_OK;
 }
 
@@ -99,7 +104,8 @@ foreloop_status foreloop_scorer_create(foreloop_scorer **result, const foreloop_
     scorer->model = model;
     scorer->actions = actions;
     scorer->program = foreloop_rollout_program(&model->rollout, false);
-    scorer->columns = model->gbdt_info.feature_count;
+    for (size_t i = 0; i < model->gbdt_info.feature_count; i++)
+        scorer->value_count += model->ranker_reads[i];
     foreloop_status status = set_hardware(&scorer->hardware, hardware, error);
     if (status == FORELOOP_OK)
         status = allocate_scratch(scorer, error);
@@ -107,7 +113,7 @@ foreloop_status foreloop_scorer_create(foreloop_scorer **result, const foreloop_
         foreloop_scorer_close(scorer);
         return status;
     }
-    connect_columns(scorer);
+    connect_values(scorer);
     *result = scorer;
     return FORELOOP_OK;
 }
@@ -125,9 +131,10 @@ void foreloop_scorer_close(foreloop_scorer *scorer) {
     foreloop_release(allocator, scorer->states);
     foreloop_release(allocator, scorer->row);
     foreloop_release(allocator, scorer->block);
-    foreloop_release(allocator, scorer->length_columns);
+    foreloop_release(allocator, scorer->length_values);
     foreloop_release(allocator, scorer->copies);
-    foreloop_release(allocator, scorer->lane_columns);
+    foreloop_release(allocator, scorer->lane_values);
+    foreloop_release(allocator, scorer->value_columns);
     foreloop_release(allocator, scorer);
 }
 
@@ -231,7 +238,7 @@ static void roll_candidate(foreloop_scorer *scorer, prefixes *saved, const uint3
     const float *from = saved->count ? scorer->saved + (saved->count - 1) * program->state_size : scorer->begin;
 
     /* Those after it will want its prefixes of these lengths, which only fall. */
-    size_t wanted[FORELOOP_BLOCK], wanted_count = 0, common = length;
+    size_t wanted[GROUP], wanted_count = 0, common = length;
     for (size_t i = 1; i <= ahead; i++) {
         common = shared[i] < common ? shared[i] : common;
         if (common < depth + WORTH_SAVING)
@@ -253,71 +260,91 @@ static void roll_candidate(foreloop_scorer *scorer, prefixes *saved, const uint3
 
 /* ---- Trees ---- */
 
+/* Fewer candidates pass through the trees one by one. */
+enum { FEW = 8 };
+
+/* Finishes the scorer's states into the lanes of the block from `first` on. */
+static void finish_group(foreloop_scorer *scorer, const float *lengths, size_t first) {
+    float *block = scorer->block + first;
+    kernels(scorer)->finish_block(&scorer->program, scorer->states, scorer->lane_values, scorer->used, scorer->gamma,
+                                  block, BLOCK);
+    for (size_t i = 0; i < scorer->copy_count; i++)
+        memcpy(block + (size_t)scorer->copies[i].to * BLOCK, block + (size_t)scorer->copies[i].from * BLOCK,
+               GROUP * sizeof *block);
+    for (size_t i = 0; i < scorer->length_count; i++)
+        memcpy(block + (size_t)scorer->length_values[i] * BLOCK, lengths, GROUP * sizeof *block);
+}
+
 static void margins_of_block(foreloop_scorer *scorer, size_t count, float *margins) {
     for (size_t s = 0; s < count; s++) {
-        for (size_t column = 0; column < scorer->columns; column++)
-            scorer->row[column] = scorer->block[column * BLOCK + s];
+        for (size_t i = 0; i < scorer->value_count; i++)
+            scorer->row[scorer->value_columns[i]] = scorer->block[i * BLOCK + s];
         margins[s] = foreloop_gbdt_margin(scorer->model->gbdt, scorer->row);
     }
 }
 
-/* Scores the first `count` of the scorer's states. */
-static void score_block(foreloop_scorer *scorer, const float *lengths, size_t count, float *scores) {
-    float *block = scorer->block;
-    kernels(scorer)->finish_block(&scorer->program, scorer->states, scorer->lane_columns, scorer->used, scorer->gamma,
-                                  block);
-    for (size_t i = 0; i < scorer->copy_count; i++)
-        memcpy(block + (size_t)scorer->copies[i].to * BLOCK, block + (size_t)scorer->copies[i].from * BLOCK,
-               BLOCK * sizeof *block);
-    for (size_t i = 0; i < scorer->length_count; i++)
-        memcpy(block + (size_t)scorer->length_columns[i] * BLOCK, lengths, BLOCK * sizeof *block);
-    margins_of_block(scorer, count, scores);
-}
-
-/* The same for a state alone; the same bits. */
-static float score_state(foreloop_scorer *scorer, const float *state, uint32_t length) {
+/* The score of one state, with the same bits. */
+static float score_state(foreloop_scorer *scorer, const float *state, float length) {
     const foreloop_transh_program *program = &scorer->program;
-    float *row = scorer->row, *z = scorer->complete;
     const float *aggregates = state + foreloop_transh_at_aggregates(program);
+    const uint32_t *columns = scorer->value_columns, *values = scorer->lane_values;
+    float *row = scorer->row, *z = scorer->complete;
     kernels(scorer)->finish(program, state, z);
     for (size_t i = 0; i < program->latent; i++)
-        row[scorer->lane_columns[i]] = z[i];
+        row[columns[values[i]]] = z[i];
     for (size_t i = 0; i < program->aggregates; i++)
-        row[scorer->lane_columns[program->latent + i]] = aggregates[i];
+        row[columns[values[program->latent + i]]] = aggregates[i];
     for (size_t i = 0; i < scorer->copy_count; i++)
-        row[scorer->copies[i].to] = row[scorer->copies[i].from];
+        row[columns[scorer->copies[i].to]] = row[columns[scorer->copies[i].from]];
     for (size_t i = 0; i < scorer->length_count; i++)
-        row[scorer->length_columns[i]] = (float)length;
+        row[columns[scorer->length_values[i]]] = length;
     return foreloop_gbdt_margin(scorer->model->gbdt, row);
 }
 
 /* ---- Batches ---- */
 
+/* A batch while it is scored. */
+typedef struct batch {
+    const uint32_t *ids;
+    const size_t *offsets;
+    size_t count;
+    prefixes saved;
+    size_t shared[GROUP + 1]; /* of a group's candidates and the one behind it with their forerunners */
+} batch;
+
+/* Rolls out the `own` candidates from `first` on into the scorer's states. */
+static void roll_group(foreloop_scorer *scorer, batch *all, size_t first, size_t own, float *lengths) {
+    const size_t ahead = all->count - first > own ? own : own - 1;
+    for (size_t i = 1; i <= ahead; i++)
+        all->shared[i] = shared_length(all->ids, all->offsets, first + i);
+    for (size_t i = 0; i < own; i++) {
+        const uint32_t *sequence = foreloop_sequence(all->ids, all->offsets, first + i);
+        const size_t length = all->offsets[first + i + 1] - all->offsets[first + i];
+        roll_candidate(scorer, &all->saved, sequence, length, all->shared + i, ahead - i,
+                       scorer->states + i * scorer->program.state_size);
+        if (scorer->length_count)
+            lengths[i] = (float)known_length(sequence, length);
+    }
+    all->shared[0] = all->shared[ahead];
+}
+
 void foreloop_score_checked(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
                             const size_t *offsets, size_t count, float *scores) {
-    const foreloop_transh_program *program = &scorer->program;
-    prefixes saved = {0};
-    size_t shared[BLOCK + 1] = {0};
+    batch all = {.ids = ids, .offsets = offsets, .count = count};
     take_rows(&scorer->program, scorer->actions);
-    foreloop_rollout_begin(&scorer->model->rollout, program, workload->start, scorer->begin);
+    foreloop_rollout_begin(&scorer->model->rollout, &scorer->program, workload->start, scorer->begin);
     for (size_t first = 0; first < count; first += BLOCK) {
-        const size_t own = count - first < BLOCK ? count - first : BLOCK, ahead = count - first > BLOCK ? own : own - 1;
-        float lengths[BLOCK] = {0};
-        for (size_t i = 1; i <= ahead; i++)
-            shared[i] = shared_length(ids, offsets, first + i);
-        for (size_t i = 0; i < own; i++) {
-            const uint32_t *sequence = foreloop_sequence(ids, offsets, first + i);
-            const size_t length = offsets[first + i + 1] - offsets[first + i];
-            roll_candidate(scorer, &saved, sequence, length, shared + i, ahead - i,
-                           scorer->states + i * program->state_size);
-            if (scorer->length_count)
-                lengths[i] = (float)known_length(sequence, length);
+        const size_t own = count - first < BLOCK ? count - first : BLOCK;
+        float lengths[GROUP] = {0};
+        for (size_t group = 0; group < own; group += GROUP) {
+            roll_group(scorer, &all, first + group, own - group < GROUP ? own - group : GROUP, lengths);
+            if (own >= FEW)
+                finish_group(scorer, lengths, group);
         }
-        shared[0] = shared[ahead];
-        if (own == 1)
-            scores[first] = score_state(scorer, scorer->states, (uint32_t)lengths[0]);
-        else
-            score_block(scorer, lengths, own, scores + first);
+        if (own >= FEW)
+            margins_of_block(scorer, own, scores + first);
+        for (size_t i = 0; own < FEW && i < own; i++)
+            scores[first + i] = score_state(scorer, scorer->states + i * scorer->program.state_size, lengths[i]);
     }
 }
 
@@ -471,20 +498,23 @@ foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer, const void *
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "state_score: an argument is NULL");
     for (size_t i = 0; i < count; i++)
         FORELOOP_TRY(check_state(scorer, states[i], error));
+    const size_t size = scorer->program.state_size;
     for (size_t first = 0; first < count; first += BLOCK) {
-        const size_t own = count - first < BLOCK ? count - first : BLOCK, size = scorer->program.state_size;
-        float lengths[BLOCK] = {0};
-        for (size_t i = 0; i < own && own > 1; i++) {
+        const size_t own = count - first < BLOCK ? count - first : BLOCK;
+        float lengths[GROUP] = {0};
+        for (size_t i = 0; i < own; i++) {
             const state_header *header = states[first + i];
-            memcpy(scorer->states + i * size, header + 1, size * sizeof(float));
-            lengths[i] = (float)header->length;
+            if (own < FEW) {
+                scores[first + i] = score_state(scorer, (const float *)(header + 1), (float)header->length);
+                continue;
+            }
+            memcpy(scorer->states + i % GROUP * size, header + 1, size * sizeof(float));
+            lengths[i % GROUP] = (float)header->length;
+            if (i % GROUP == GROUP - 1 || i == own - 1)
+                finish_group(scorer, lengths, i / GROUP * GROUP);
         }
-        if (own > 1) {
-            score_block(scorer, lengths, own, scores + first);
-        } else {
-            const state_header *header = states[first];
-            scores[first] = score_state(scorer, (const float *)(header + 1), header->length);
-        }
+        if (own >= FEW)
+            margins_of_block(scorer, own, scores + first);
     }
     return FORELOOP_OK;
 }

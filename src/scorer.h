@@ -5,8 +5,8 @@
 #include "transh/action.h"
 #include "workload.h"
 
-/* Candidates that are scored together: the lanes of the kernels. */
-enum { FORELOOP_BLOCK = FORELOOP_TRANSH_LANES, FORELOOP_SAVED_STATES = 16 };
+/* Candidates that pass through the trees together, and groups of them that are rolled out together. */
+enum { FORELOOP_BLOCK = 64, FORELOOP_GROUP = FORELOOP_TRANSH_LANES, FORELOOP_SAVED_STATES = 16 };
 
 /* A candidate in the heap of the k best: the worst on top. */
 typedef struct foreloop_ranked {
@@ -14,10 +14,9 @@ typedef struct foreloop_ranked {
     uint64_t index;
 } foreloop_ranked;
 
-/* A column of the ranker and what it takes: a lane of a finished state, or for copies another column. */
-typedef struct foreloop_column {
+typedef struct foreloop_copy {
     uint32_t from, to;
-} foreloop_column;
+} foreloop_copy;
 
 struct foreloop_scorer {
     const foreloop_model *model;
@@ -25,17 +24,19 @@ struct foreloop_scorer {
     foreloop_hardware hardware;
     foreloop_transh_program program; /* of what the trees read; its rows are those of the current call */
 
-    /* Where finished states go: column `columns` is for lanes that no tree reads. */
-    size_t columns;
-    uint32_t *lane_columns;  /* [program.latent + program.aggregates] */
-    foreloop_column *copies; /* columns that read the same as another */
+    /* The values that trees read are the ranker's columns that they read, in order. Where finished states go: value
+     * value_count is for lanes that no tree reads. */
+    size_t value_count;
+    uint32_t *value_columns; /* [value_count + 1]: of the ranker; the last is a column too many */
+    uint32_t *lane_values;   /* [program.latent + program.aggregates] */
+    foreloop_copy *copies;   /* values that are the same as another */
     size_t copy_count;
-    uint32_t *length_columns;
+    uint32_t *length_values;
     size_t length_count;
 
-    float *block;    /* [columns + 1][FORELOOP_BLOCK], hardware filled in */
+    float *block;    /* [value_count + 1][FORELOOP_BLOCK], hardware filled in */
     float *row;      /* [columns + 1], hardware filled in */
-    float *states;   /* [FORELOOP_BLOCK][program.state_size] */
+    float *states;   /* [FORELOOP_GROUP][program.state_size] */
     float *saved;    /* [FORELOOP_SAVED_STATES][program.state_size]: prefixes that more candidates begin with */
     float *begin;    /* [program.state_size]: of the empty sequence */
     float *complete; /* a state of all features, and z behind it */

@@ -62,10 +62,10 @@ typedef struct foreloop_transh_f32 {
     /* z[latent] of a state. */
     void (*finish)(const foreloop_transh_program *program, const float *state, float *z);
     /* Writes the z and aggregates of 16 states, which lie state_size floats apart, by columns: element i of all of them
-     * goes to block[columns[i] * 16]. `block` is aligned to 64. `used` is scratch for `kinds` numbers, `gamma` for
-     * 16 x kinds. Zeros may get another sign than by finish: no comparison tells. */
+     * goes to block[columns[i] * stride]. `block` is aligned to 64, `stride` a multiple of 16. `used` is scratch for
+     * `kinds` numbers, `gamma` for 16 x kinds. Zeros may get another sign than by finish: no comparison tells. */
     void (*finish_block)(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
-                         uint32_t *used, float *gamma, float *block);
+                         uint32_t *used, float *gamma, float *block, size_t stride);
 } foreloop_transh_f32;
 
 /* The kernels of the given tier, which this machine must have. */

@@ -86,7 +86,7 @@ static void finish(const foreloop_transh_program *program, const float *state, f
 }
 
 static void finish_block(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
-                         uint32_t *used, float *gamma, float *block) {
+                         uint32_t *used, float *gamma, float *block, size_t block_stride) {
     const size_t used_count = foreloop_transh_gather_f32(program, states, used, gamma), stride = program->state_size;
     const float *aggregates = states + foreloop_transh_at_aggregates(program);
     for (size_t i = 0; i < program->latent; i++)
@@ -94,11 +94,11 @@ static void finish_block(const foreloop_transh_program *program, const float *st
             float z = states[s * stride + i];
             for (size_t k = 0; k < used_count; k++)
                 z = fmaf(-gamma[k * LANES + s], program->normal[used[k] * program->normal_stride + i], z);
-            block[columns[i] * (size_t)LANES + s] = z;
+            block[columns[i] * block_stride + s] = z;
         }
     for (size_t i = 0; i < program->aggregates; i++)
         for (size_t s = 0; s < LANES; s++)
-            block[columns[program->latent + i] * (size_t)LANES + s] = aggregates[s * stride + i];
+            block[columns[program->latent + i] * block_stride + s] = aggregates[s * stride + i];
 }
 
 void foreloop_transh_f32_ref(foreloop_transh_f32 *kernels) {

@@ -157,15 +157,16 @@ static inline __attribute__((always_inline)) void transpose(__m256 lanes[WIDTH])
 }
 
 static inline __attribute__((always_inline)) void store_columns(__m256 lanes[WIDTH], const uint32_t *columns,
-                                                                float *block) {
+                                                                float *block, size_t block_stride) {
     transpose(lanes);
     for (size_t i = 0; i < WIDTH; i++)
-        _mm256_store_ps(block + columns[i] * (size_t)LANES, lanes[i]);
+        _mm256_store_ps(block + columns[i] * block_stride, lanes[i]);
 }
 
 /* finish_block for 8 of the 16 states. */
 static void finish_half(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
-                        const uint32_t *used, size_t used_count, const float *gamma, float *block) {
+                        const uint32_t *used, size_t used_count, const float *gamma, float *block,
+                        size_t block_stride) {
     const size_t stride = program->state_size;
     __m256 lanes[WIDTH];
     for (size_t i = 0; i < program->latent; i += WIDTH) {
@@ -177,22 +178,22 @@ static void finish_half(const foreloop_transh_program *program, const float *sta
             for (size_t s = 0; s < WIDTH; s++)
                 lanes[s] = _mm256_fnmadd_ps(_mm256_set1_ps(factors[s]), normal, lanes[s]);
         }
-        store_columns(lanes, columns + i, block);
+        store_columns(lanes, columns + i, block, block_stride);
     }
     const float *const aggregates = states + foreloop_transh_at_aggregates(program);
     for (size_t i = 0; i < program->aggregates; i += WIDTH) {
         for (size_t s = 0; s < WIDTH; s++)
             lanes[s] = _mm256_loadu_ps(aggregates + s * stride + i);
-        store_columns(lanes, columns + program->latent + i, block);
+        store_columns(lanes, columns + program->latent + i, block, block_stride);
     }
 }
 
 static void finish_block(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
-                         uint32_t *used, float *gamma, float *block) {
+                         uint32_t *used, float *gamma, float *block, size_t block_stride) {
     const size_t used_count = foreloop_transh_gather_f32(program, states, used, gamma);
     for (size_t half = 0; half < LANES; half += WIDTH)
-        finish_half(program, states + half * program->state_size, columns, used, used_count, gamma + half,
-                    block + half);
+        finish_half(program, states + half * program->state_size, columns, used, used_count, gamma + half, block + half,
+                    block_stride);
 }
 
 void foreloop_transh_f32_avx2(foreloop_transh_f32 *kernels) {

@@ -205,14 +205,14 @@ static inline __attribute__((always_inline)) void transpose(__m512 lanes[LANES])
 }
 
 static inline __attribute__((always_inline)) void store_columns(__m512 lanes[LANES], const uint32_t *columns,
-                                                                float *block) {
+                                                                float *block, size_t block_stride) {
     transpose(lanes);
     for (size_t i = 0; i < LANES; i++)
-        _mm512_store_ps(block + columns[i] * (size_t)LANES, lanes[i]);
+        _mm512_store_ps(block + columns[i] * block_stride, lanes[i]);
 }
 
 static void finish_block(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
-                         uint32_t *used, float *gamma, float *block) {
+                         uint32_t *used, float *gamma, float *block, size_t block_stride) {
     const size_t used_count = foreloop_transh_gather_f32(program, states, used, gamma), stride = program->state_size;
     __m512 lanes[LANES];
     for (size_t i = 0; i < program->latent; i += LANES) {
@@ -224,13 +224,13 @@ static void finish_block(const foreloop_transh_program *program, const float *st
             for (size_t s = 0; s < LANES; s++)
                 lanes[s] = _mm512_fnmadd_ps(_mm512_set1_ps(factors[s]), normal, lanes[s]);
         }
-        store_columns(lanes, columns + i, block);
+        store_columns(lanes, columns + i, block, block_stride);
     }
     const float *const aggregates = states + foreloop_transh_at_aggregates(program);
     for (size_t i = 0; i < program->aggregates; i += LANES) {
         for (size_t s = 0; s < LANES; s++)
             lanes[s] = _mm512_loadu_ps(aggregates + s * stride + i);
-        store_columns(lanes, columns + program->latent + i, block);
+        store_columns(lanes, columns + program->latent + i, block, block_stride);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = FORELOOP_TRANSH_LANES, ACTIONS = 40, STEPS = 30 };
+enum { LANES = FORELOOP_TRANSH_LANES, ACTIONS = 40, STEPS = 30, STRIDE = 48 };
 
 static float random_float(random_source *source) {
     return (float)random_below(source, 2000001) / 1000000.0f - 1.0f;
@@ -171,10 +171,10 @@ static void test_rollout(const foreloop_transh_f32 *ref, const foreloop_transh_f
     double worst = 0;
     for (int i = 0; i < 2; i++) {
         states[i] = random_floats(&source, LANES * size, 1);
-        blocks[i] = random_floats(&source, columns * LANES, 0);
+        blocks[i] = random_floats(&source, columns * STRIDE, 0);
         z[i] = random_floats(&source, latent, 1);
     }
-    memcpy(blocks[1], blocks[0], columns * LANES * sizeof(float));
+    memcpy(blocks[1], blocks[0], columns * STRIDE * sizeof(float));
     for (size_t s = 0; s < LANES; s++) {
         uint32_t ids[STEPS];
         for (size_t t = 0; t < STEPS; t++)
@@ -190,15 +190,16 @@ static void test_rollout(const foreloop_transh_f32 *ref, const foreloop_transh_f
         z_right &= same(z[0], z[1], latent);
         worst = fmax(worst, direct_error(&drawn, ids, z[0]));
     }
-    ref->finish_block(program, states[0], drawn.columns, drawn.used, drawn.gamma, blocks[0]);
-    own->finish_block(program, states[0], drawn.columns, drawn.used, drawn.gamma, blocks[1]);
-    for (size_t i = 0; i < columns * LANES; i++)
+    ref->finish_block(program, states[0], drawn.columns, drawn.used, drawn.gamma, blocks[0] + LANES, STRIDE);
+    own->finish_block(program, states[0], drawn.columns, drawn.used, drawn.gamma, blocks[1] + LANES, STRIDE);
+    for (size_t i = 0; i < columns * STRIDE; i++)
         blocks_right &= blocks[0][i] == blocks[1][i];
     for (size_t s = 0; s < LANES; s++) {
         const float *aggregates = states[0] + s * size + foreloop_transh_at_aggregates(program);
         ref->finish(program, states[0] + s * size, z[0]);
         for (size_t i = 0; i < columns - 1; i++)
-            blocks_right &= blocks[1][drawn.columns[i] * LANES + s] == (i < latent ? z[0][i] : aggregates[i - latent]);
+            blocks_right &=
+                blocks[1][drawn.columns[i] * STRIDE + LANES + s] == (i < latent ? z[0][i] : aggregates[i - latent]);
     }
     CHECK(states_right && cuts_right, "states (%s), %zu of z, %zu kinds, %zu aggregates", own->tier, latent, kinds,
           program->aggregates);
