@@ -284,6 +284,13 @@ const char *foreloop_model_kind_name(const foreloop_model *model, size_t index) 
     return model && index < model->manifest.vocabulary.kind_count ? model->manifest.vocabulary.kinds[index].name : NULL;
 }
 
+const char *foreloop_model_slot_name(const foreloop_model *model, size_t kind, size_t slot) {
+    if (!model || kind >= model->manifest.vocabulary.kind_count ||
+        slot >= model->manifest.vocabulary.kinds[kind].slot_count)
+        return NULL;
+    return model->manifest.vocabulary.kinds[kind].slots[slot].name;
+}
+
 const char *foreloop_model_feature_name(const foreloop_model *model, size_t index) {
     return model && index < model->manifest.plan.count ? model->manifest.plan.features[index].name : NULL;
 }
