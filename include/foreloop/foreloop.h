@@ -188,9 +188,11 @@ FORELOOP_API foreloop_status foreloop_encoder_create(foreloop_encoder **encoder,
                                                      const foreloop_transformer *transformer, foreloop_error *error);
 FORELOOP_API void foreloop_encoder_close(foreloop_encoder *encoder);
 
-/* Text to pooled vector: embedding[embedding_size]. Long text is cut into overlapping windows; a window's vector is the
- * mean of its content tokens' last hidden states, the text's is the mean of its windows' weighted by their content
- * tokens. A text without a token to pool gives the zero vector. Cost: one forward pass a window. */
+/* Text to pooled vector: embedding[embedding_size]. The encoder of a model bundle cuts long text into overlapping
+ * windows; a window's vector is the mean of its content tokens' last hidden states, the text's is the mean of its
+ * windows' weighted by their content tokens. A Hugging Face checkpoint pools one window, special tokens included, cut
+ * off at its maximum length (foreloop_transformer_open). A text without a token to pool gives the zero vector. Cost:
+ * one forward pass a window. */
 FORELOOP_API foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length,
                                                   float *embedding, foreloop_error *error);
 
@@ -414,9 +416,9 @@ FORELOOP_API void foreloop_actions_close(foreloop_actions *actions);
  * FORELOOP_ACTION_UNKNOWN; unknown arguments are dropped; a string outside a vocabulary takes the slot's unknown
  * category; numbers may lie outside the range of the training data: all are counted in the report, and by candidate in
  * foreloop_score_details. Errors: VALUE for a number that is not finite, and for an encoded one or an embedding beyond
- * 1e18; ARGUMENT for a string where the model wants a number or the reverse, and for an argument given twice; LIMIT
- * when the table is full. After an error the actions before the failing one are interned, and ids is untouched. Cost:
- * the characters of the names of kind and arguments, of which the model's own (foreloop_model_kind_name,
+ * 1e18; ARGUMENT for a string where the model wants a number or the reverse, and for a known argument given twice;
+ * LIMIT when the table is full. After an error the actions before the failing one are interned, and ids is untouched.
+ * Cost: the characters of the names of kind and arguments, of which the model's own (foreloop_model_kind_name,
  * foreloop_model_slot_name) and those that come from where they came before take one comparison, and a hash look-up. A
  * new action costs the two layers of its kind's network and kinds x latent_size. Allocates only to grow: for new
  * actions, and for the largest `count` so far. */

@@ -198,7 +198,7 @@ static void test_postprocessing(const char *root) {
     char path[2048];
     static char line[1 << 16];
     size_t records = 0, differ = 0;
-    snprintf(path, sizeof path, "%s/examples/data/dense_384/database_tuning_record.json", root);
+    snprintf(path, sizeof path, "%s/examples/data/conv3x3_96/database_tuning_record.json", root);
     FILE *file = fopen(path, "rb");
     if (!CHECK(file != NULL, "%s", path))
         return;
