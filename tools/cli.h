@@ -84,6 +84,6 @@ double cli_clock(void);
 const foreloop_allocator *cli_allocator(void);
 
 extern const cli_command command_rank, command_encode, command_tokenize, command_predict, command_actions,
-    command_inspect, command_pack;
+    command_inspect, command_pack, command_bench;
 
 #endif

@@ -7,7 +7,7 @@
 
 static const cli_command *const commands[] = {
     &command_rank,    &command_encode,  &command_tokenize, &command_predict,
-    &command_actions, &command_inspect, &command_pack,
+    &command_actions, &command_inspect, &command_pack,     &command_bench,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

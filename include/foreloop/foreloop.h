@@ -444,6 +444,8 @@ FORELOOP_API void foreloop_model_get_info(const foreloop_model *model, foreloop_
 /* Names by index; NULL past the end. Borrowed. */
 FORELOOP_API const char *foreloop_model_kind_name(const foreloop_model *model, size_t index);
 FORELOOP_API const char *foreloop_model_feature_name(const foreloop_model *model, size_t index);
+/* The name of the kind's argument number `slot`, NULL past the end. Borrowed. */
+FORELOOP_API const char *foreloop_model_slot_name(const foreloop_model *model, size_t kind, size_t slot);
 /* Parts of the model. Borrowed. */
 FORELOOP_API const foreloop_transformer *foreloop_model_transformer(const foreloop_model *model);
 FORELOOP_API const foreloop_gbdt *foreloop_model_gbdt(const foreloop_model *model);
@@ -458,7 +460,8 @@ typedef struct foreloop_workload foreloop_workload;
 FORELOOP_API foreloop_status foreloop_workload_encode(foreloop_workload **workload, const foreloop_model *model,
                                                       foreloop_encoder *encoder, const char *text, size_t length,
                                                       foreloop_error *error);
-/* Makes a workload from a latent state of latent_size finite numbers that the caller has. */
+/* Makes a workload from a latent state of latent_size numbers that the caller has. VALUE where one is not finite, or
+ * larger than 1e18. Cost, as for encoding and loading besides their own: kinds x latent_size. */
 FORELOOP_API foreloop_status foreloop_workload_create(foreloop_workload **workload, const foreloop_model *model,
                                                       const float *latent, foreloop_error *error);
 FORELOOP_API void foreloop_workload_close(foreloop_workload *workload);
@@ -485,19 +488,23 @@ typedef struct foreloop_actions foreloop_actions;
 /* The id of every action whose kind the model does not know: no effect on the state and on features. */
 #define FORELOOP_ACTION_UNKNOWN 0u
 
-/* `capacity`: distinct actions at the most, 0 for 65,536; memory is 4 x latent_size bytes and some for each one that
- * is interned. */
+/* `capacity`: distinct actions at the most, 0 for 65,536; memory is 4 x (latent_size + kinds + aggregates of a
+ * kind) bytes and some for each one that is interned, and as much again while the table grows. */
 FORELOOP_API foreloop_status foreloop_actions_create(foreloop_actions **actions, const foreloop_model *model,
                                                      size_t capacity, foreloop_error *error);
 FORELOOP_API void foreloop_actions_close(foreloop_actions *actions);
 
-/* Interns list[count] into ids[count]. Equal actions (kind and known arguments; order and unknown arguments do not
- * matter) have equal ids; ids are stable and count up from 1. An unknown kind gets FORELOOP_ACTION_UNKNOWN; unknown
- * arguments are dropped; a string outside a vocabulary takes the slot's unknown category: all are counted in the
- * report. Errors: VALUE for a number that is not finite, or an embedding that overflows; ARGUMENT for a string where
- * the model wants a number or the reverse, and for a known argument given twice; LIMIT when the table is full. After an
- * error the actions before the failing one are interned, and ids is untouched. Cost: a hash look-up of the arguments; a
- * new action costs two small matrix-vector products. */
+/* Interns list[count] into ids[count], in bulk or one by one. Equal actions (kind and known arguments; order and
+ * unknown arguments do not matter) have equal ids; ids are stable and count up from 1. An unknown kind gets
+ * FORELOOP_ACTION_UNKNOWN; unknown arguments are dropped; a string outside a vocabulary takes the slot's unknown
+ * category; numbers may lie outside the range of the training data: all are counted in the report, and by candidate in
+ * foreloop_score_details. Errors: VALUE for a number that is not finite, and for an encoded one or an embedding beyond
+ * 1e18; ARGUMENT for a string where the model wants a number or the reverse, and for a known argument given twice;
+ * LIMIT when the table is full. After an error the actions before the failing one are interned, and ids is untouched.
+ * Cost: the characters of the names of kind and arguments, of which the model's own (foreloop_model_kind_name,
+ * foreloop_model_slot_name) and those that come from where they came before take one comparison, and a hash look-up. A
+ * new action costs the two layers of its kind's network and kinds x latent_size. Allocates only to grow: for new
+ * actions, and for the largest `count` so far. */
 FORELOOP_API foreloop_status foreloop_actions_intern(foreloop_actions *actions, const foreloop_action *list,
                                                      size_t count, uint32_t *ids, foreloop_error *error);
 
@@ -507,6 +514,7 @@ typedef struct foreloop_actions_report {
     uint64_t unknown_kinds;     /* interned actions of unknown kind, every occurrence */
     uint64_t dropped_arguments; /* arguments that the model has no slot for, every occurrence */
     uint64_t unknown_values;    /* strings and categories outside their vocabulary, every occurrence */
+    uint64_t out_of_range;      /* numbers outside the range of the training data, every occurrence */
 } foreloop_actions_report;
 FORELOOP_API void foreloop_actions_get_report(const foreloop_actions *actions, foreloop_actions_report *report);
 
@@ -531,9 +539,13 @@ FORELOOP_API foreloop_status foreloop_hardware_detect(foreloop_hardware *hardwar
 
 /* ---- Scoring ----------------------------------------------------------------------------------------------------- */
 
-/* Scratch of the scoring, bound to a model, an action table and a machine. Belongs to one thread. No function below
- * allocates, except foreloop_scorer_create and, for a k larger than before, foreloop_topk_begin and foreloop_rank_top.
- * Scores are margins of the ranker, finite, comparable only between candidates of one workload: higher is faster. */
+/* Scratch of the scoring, bound to a model, an action table and a machine. Belongs to one thread; any number of scorers
+ * share a model and a table. No function below allocates, except foreloop_scorer_create and, for a k larger than
+ * before, foreloop_topk_begin and foreloop_rank_top. Scores are margins of the ranker, finite, comparable only between
+ * candidates of one workload: higher is faster. A sequence has 2^24 actions at the most (else LIMIT).
+ *
+ * In the costs below, `read` is the number of features that the ranker's trees read, and a step (one action) costs
+ * kinds + the z among them + the aggregates of the action's kind, in additions. */
 typedef struct foreloop_scorer foreloop_scorer;
 
 /* `hardware` is copied; NULL takes foreloop_hardware_detect. */
@@ -544,17 +556,58 @@ FORELOOP_API void foreloop_scorer_close(foreloop_scorer *scorer);
 
 /* Scores a batch in CSR form: candidate i is ids[offsets[i]] .. ids[offsets[i + 1] - 1], offsets[count + 1] not
  * falling. scores[count]. Errors: ARGUMENT for an id that the table does not have, falling offsets, or a workload of
- * another model. Cost: latent_size for each action plus trees x depth for each candidate. */
+ * another model; LIMIT for a sequence that is too long. The same bits for every split and order of a batch, number of
+ * threads, and tier. A candidate pays only for the steps behind the prefix that it shares with those just before it, so
+ * sort the batch where that does not come by itself. Cost: for each candidate its steps, (distinct kinds in it) x (z
+ * among `read`), and trees x depth. */
 FORELOOP_API foreloop_status foreloop_score(foreloop_scorer *scorer, const foreloop_workload *workload,
                                             const uint32_t *ids, const size_t *offsets, size_t count, float *scores,
                                             foreloop_error *error);
 
-/* The feature vector of one candidate: features[feature_count] in the order of foreloop_model_feature_name. */
+/* The same, spread over the caller's threads. `run` calls task(argument, i) once for each i from 0 to count - 1, on any
+ * threads and in any order, and returns when all calls have returned. */
+typedef struct foreloop_parallel_for {
+    void (*run)(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument);
+    void *user;
+} foreloop_parallel_for;
+
+/* Scores a batch as foreloop_score does, with the same bits, in scorer_count tasks: task i uses scorers[i] on an even
+ * share. The scorers are distinct, of one model, action table and hardware. Errors: as foreloop_score, before any task
+ * runs. Cost: foreloop_score over scorer_count. */
+FORELOOP_API foreloop_status foreloop_score_parallel(foreloop_scorer *const *scorers, size_t scorer_count,
+                                                     const foreloop_parallel_for *parallel,
+                                                     const foreloop_workload *workload, const uint32_t *ids,
+                                                     const size_t *offsets, size_t count, float *scores,
+                                                     foreloop_error *error);
+
+/* How much of a candidate the model knows: a host may trust another cost model where it is little. */
+typedef struct foreloop_candidate_details {
+    uint32_t actions;           /* in the sequence */
+    uint32_t unknown_kinds;     /* of them, without any effect on the score */
+    uint32_t dropped_arguments; /* without a slot in the model; of equal actions the most that one of them had */
+    uint32_t unknown_values;    /* strings and categories outside their vocabulary */
+    uint32_t out_of_range;      /* numbers outside the range of the training data, where the manifest tells it */
+} foreloop_candidate_details;
+/* Tells it of each candidate: details[count]. Cost: the number of actions. */
+FORELOOP_API foreloop_status foreloop_score_details(const foreloop_scorer *scorer, const uint32_t *ids,
+                                                    const size_t *offsets, size_t count,
+                                                    foreloop_candidate_details *details, foreloop_error *error);
+
+/* Scores to weights for samplers: weights[i] = exp((scores[i] - best) / temperature) / sum of these, and at least
+ * FLT_MIN. So weights are positive, rise with the score, and add up to 1 within rounding; a low temperature prefers the
+ * best, a high one makes all alike. Differences of scores are meaningful, their absolute size is not: a temperature of
+ * 1 gives the odds that a ranker trained on pairs predicts. Errors: ARGUMENT for a temperature that is not positive and
+ * finite, VALUE for a score that is not finite. `weights` may be `scores`. Cost: two exponentials a score. */
+FORELOOP_API foreloop_status foreloop_scores_to_weights(const float *scores, size_t count, float temperature,
+                                                        float *weights, foreloop_error *error);
+
+/* The feature vector of one candidate: features[feature_count] in the order of foreloop_model_feature_name. Cost: its
+ * steps over all of z and all aggregates. */
 FORELOOP_API foreloop_status foreloop_features(foreloop_scorer *scorer, const foreloop_workload *workload,
                                                const uint32_t *ids, size_t id_count, float *features,
                                                foreloop_error *error);
 
-/* The predicted end state of one candidate: latent[latent_size]. */
+/* The predicted end state of one candidate: latent[latent_size]. Cost: as foreloop_features. */
 FORELOOP_API foreloop_status foreloop_rollout(foreloop_scorer *scorer, const foreloop_workload *workload,
                                               const uint32_t *ids, size_t id_count, float *latent,
                                               foreloop_error *error);
@@ -576,8 +629,10 @@ FORELOOP_API foreloop_status foreloop_topk_finish(foreloop_scorer *scorer, uint6
 
 /* Step-wise search (beam, MCTS): a state is foreloop_state_size bytes of the caller's memory, aligned to 16, copied by
  * memcpy, released by forgetting it. begin makes the state of the empty sequence, step appends one action, score gives
- * the same bits as foreloop_score of the whole sequence. A state is bound to the scorer's model and hardware, not to
- * the scorer. Cost: begin and step latent_size + features, score trees x depth. */
+ * the same bits as foreloop_score of the whole sequence. A state is bound to the scorer's model and action table, not
+ * to the scorer; hardware is the scorer's. Cost: begin and copies foreloop_state_size, about 4 x (`read` + 2 x kinds)
+ * bytes; step one step, whatever came before; score (distinct kinds) x (z among `read`) + trees x depth. Many states
+ * score faster at once. */
 FORELOOP_API size_t foreloop_state_size(const foreloop_scorer *scorer);
 FORELOOP_API foreloop_status foreloop_state_begin(foreloop_scorer *scorer, const foreloop_workload *workload,
                                                   void *state, foreloop_error *error);
@@ -585,6 +640,8 @@ FORELOOP_API foreloop_status foreloop_state_step(foreloop_scorer *scorer, void *
                                                  foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_state_score(foreloop_scorer *scorer, const void *state, float *score,
                                                   foreloop_error *error);
+FORELOOP_API foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer, const void *const *states,
+                                                        size_t count, float *scores, foreloop_error *error);
 
 #ifdef __cplusplus
 }

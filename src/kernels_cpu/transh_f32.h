@@ -1,25 +1,112 @@
 /*
- * Kernels of the latent state: the dot product and the TransH step, with bits that every tier must give.
+ * Kernels of the latent state: TransH rollouts on dot products, with bits that every tier must give.
  *
- * Vectors have `size` elements, a multiple of FORELOOP_TRANSH_LANES (padding is zero), any alignment, and do not
- * overlap. The dot product runs in 16 lanes: lane i takes elements i, i + 16, ... by fused multiply-adds from 0; then
- * lanes i and i + 8 are added, then i and i + 4, i + 2, i + 1.
+ * A step of a sequence is z <- z - beta_r (w_r . z) w_r + d. As a rollout is affine in z, it runs on p = W z, one
+ * number a kind, and z is formed once at the end:
+ *
+ *     c = p[r];   gamma[r] += c;   p <- fma(-c, gram[r], p + W d);   sum += d          (each step)
+ *     z = sum, then for the kinds that occur, in order: z <- fma(-gamma[r], normal[r], z)
+ *
+ * where gram[r] = beta_r (W w_r), normal[r] = beta_r w_r and sum starts as z0. All of that is element by element; only
+ * dot products have an order of their own, in 16 lanes: lane i takes elements i, i + 16, ... by fused multiply-adds
+ * from 0; then lanes i and i + 8 are added, then i and i + 4, i + 2, i + 1.
+ *
+ * Sizes are multiples of FORELOOP_TRANSH_LANES (padding is zero); any alignment unless said otherwise; outputs do not
+ * overlap inputs.
  */
 #ifndef FORELOOP_KERNELS_CPU_TRANSH_F32_H
 #define FORELOOP_KERNELS_CPU_TRANSH_F32_H
 
+#include <foreloop/foreloop.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { FORELOOP_TRANSH_LANES = 16 };
 
-float foreloop_transh_dot_f32_ref(const float *a, const float *b, size_t size);
+/* What an action of a kind does to one vector of aggregates. Lanes of `all` take the action's value where the kind
+ * occurs for the first time; later those of `add` add it, those of `max` and `min` keep the larger or smaller number
+ * (the older one of equal ones), those of `last` take it, and the rest stay. */
+typedef struct foreloop_transh_update {
+    uint32_t vector;
+    uint16_t all, add, max, min, last;
+} foreloop_transh_update;
 
-/* z <- fma(-beta (w . z), w, z) + d, element by element: one step of TransH. */
+/*
+ * What a rollout reads, and where its state lies. A state is state_size floats:
+ *
+ *     sum[latent]  p[kinds]  gamma[kinds]  aggregates[aggregates]  seen[kinds] (bytes, 1 for kinds that occurred)
+ *
+ * rounded up to whole vectors.
+ */
+typedef struct foreloop_transh_program {
+    size_t latent, kinds, aggregates, state_size;
+    const float *gram;    /* [kinds][kinds] */
+    const float *normal;  /* [kinds][normal_stride] */
+    size_t normal_stride; /* >= latent */
+    const float *rows;    /* by action: W d[kinds], values of the updates in order [16 each], from row_latent on d */
+    size_t row_stride, row_latent;
+    const uint32_t *row_kinds;
+    const foreloop_transh_update *updates; /* of kind r: update_begin[r] to update_end[r] */
+    const uint32_t *update_begin, *update_end;
+} foreloop_transh_program;
+
+typedef struct foreloop_transh_f32 {
+    const char *tier;
+    /* y[rows] <- A x, a dot product for each row of A[rows][size]. */
+    void (*products)(const float *matrix, const float *x, size_t rows, size_t size, float *y);
+    /* y[rows] <- b + A x with A[columns][rows] (a column of the matrix is contiguous): columns in order, one fused
+     * multiply-add each; columns whose x is 0 are left out. */
+    void (*affine)(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y);
+    /* Takes the state `from` through the actions ids[count]; the result goes to `to`, which may be the same. Row 0 is
+     * all zero and the action 0 of no kind: it changes nothing. */
+    void (*roll)(const foreloop_transh_program *program, const uint32_t *ids, size_t count, const float *from,
+                 float *to);
+    /* z[latent] of a state. */
+    void (*finish)(const foreloop_transh_program *program, const float *state, float *z);
+    /* Writes the z and aggregates of 16 states, which lie state_size floats apart, by columns: element i of all of them
+     * goes to block[columns[i] * stride]. `block` is aligned to 64, `stride` a multiple of 16. `used` is scratch for
+     * `kinds` numbers, `gamma` for 16 x kinds. Zeros may get another sign than by finish: no comparison tells. */
+    void (*finish_block)(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
+                         uint32_t *used, float *gamma, float *block, size_t stride);
+} foreloop_transh_f32;
+
+/* The kernels of the given tier, which this machine must have. */
+void foreloop_transh_f32_init(foreloop_transh_f32 *kernels, foreloop_tier tier);
+
+void foreloop_transh_f32_ref(foreloop_transh_f32 *kernels);
+void foreloop_transh_f32_avx2(foreloop_transh_f32 *kernels);
+void foreloop_transh_f32_avx512(foreloop_transh_f32 *kernels);
+
+/* Gathers the kinds that occur in any of 16 states and their gammas, as gamma[i][state] for kind used[i]. Returns their
+ * number. Shared by the tiers. */
+size_t foreloop_transh_gather_f32(const foreloop_transh_program *program, const float *states, uint32_t *used,
+                                  float *gamma);
+
+/* The columns from `first` on whose x is not 0, of FORELOOP_TRANSH_COLUMNS at the most: list[their number, and one to
+ * spare]. For the tiers' affine. */
+enum { FORELOOP_TRANSH_COLUMNS = 256 };
+size_t foreloop_transh_list_columns(const float *x, size_t first, size_t columns, uint32_t *list);
+
+/* The direct form, the oracle of the above: z <- fma(-beta (w . z), w, z) + d. */
 void foreloop_transh_step_f32_ref(float *z, const float *w, float beta, const float *d, size_t size);
 
-/* y[rows] <- b + A x with A[columns][rows] (a column of the matrix is contiguous): columns in order, one fused
- * multiply-add each. */
-void foreloop_transh_affine_f32_ref(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns,
-                                    float *y);
+static inline const float *foreloop_transh_row(const foreloop_transh_program *program, uint32_t id) {
+    return program->rows + id * program->row_stride;
+}
+
+/* Where the parts of a state begin, in floats. */
+static inline size_t foreloop_transh_at_gamma(const foreloop_transh_program *program) {
+    return program->latent + program->kinds;
+}
+static inline size_t foreloop_transh_at_aggregates(const foreloop_transh_program *program) {
+    return program->latent + 2 * program->kinds;
+}
+static inline size_t foreloop_transh_at_seen(const foreloop_transh_program *program) {
+    return program->latent + 2 * program->kinds + program->aggregates;
+}
+static inline size_t foreloop_transh_state_size(const foreloop_transh_program *program) {
+    const size_t end = foreloop_transh_at_seen(program) + program->kinds / sizeof(float);
+    return (end + FORELOOP_TRANSH_LANES - 1) / FORELOOP_TRANSH_LANES * FORELOOP_TRANSH_LANES;
+}
 
 #endif

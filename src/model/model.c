@@ -6,6 +6,7 @@
 #include "common/json.h"
 #include "common/sized.h"
 #include "gbdt/model.h"
+#include "kernels_cpu/cpu.h"
 #include "model/text_encoder.h"
 #include "transformer/config.h"
 #include <float.h>
@@ -160,16 +161,36 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
     return FORELOOP_OK;
 }
 
+/* After the ranker, whose trees say which features have to be formed. */
+static foreloop_status plan_rollout(foreloop_model *model, foreloop_error *error) {
+    const size_t columns = model->gbdt_info.feature_count, count = model->manifest.plan.count;
+    model->ranker_reads = foreloop_allocate_zeroed(&model->allocator, columns, sizeof *model->ranker_reads);
+    unsigned char *used = foreloop_allocate_zeroed(&model->allocator, count, sizeof *used);
+    foreloop_status status;
+    if (model->ranker_reads && used) {
+        foreloop_gbdt_used_features(model->gbdt, model->ranker_reads);
+        for (size_t i = 0; i < columns; i++)
+            used[model->ranker_columns[i]] |= model->ranker_reads[i];
+        status = foreloop_rollout_plan_create(&model->rollout, &model->allocator, &model->manifest.vocabulary,
+                                              &model->transition, &model->manifest.plan, used, error);
+    } else {
+        status = foreloop_fail_memory(error, columns + count, sizeof *used, "the ranker's features");
+    }
+    foreloop_release(&model->allocator, used);
+    return status;
+}
+
 static foreloop_status load_parts(foreloop_model *model, foreloop_error *error) {
     FORELOOP_TRY(load_manifest(model, error));
     FORELOOP_TRY(load_encoder(model, error));
-    foreloop_status status = foreloop_transition_load(&model->transition, &model->allocator,
-                                                      model->bundle.weights[FORELOOP_BUNDLE_TRANSITION],
-                                                      model->bundle.prefixes[FORELOOP_BUNDLE_TRANSITION],
-                                                      &model->manifest.vocabulary, model->manifest.latent_size, error);
+    foreloop_status status = foreloop_transition_load(
+        &model->transition, &model->allocator, model->bundle.weights[FORELOOP_BUNDLE_TRANSITION],
+        model->bundle.prefixes[FORELOOP_BUNDLE_TRANSITION], &model->manifest.vocabulary, model->manifest.latent_size,
+        model->tier, error);
     if (status != FORELOOP_OK)
         return foreloop_error_prefix(error, status, "transition");
     FORELOOP_TRY(load_ranker(model, error));
+    FORELOOP_TRY(plan_rollout(model, error));
     model->fingerprint = foreloop_bundle_fingerprint(&model->bundle);
     return FORELOOP_OK;
 }
@@ -181,6 +202,7 @@ static foreloop_status create(foreloop_model **model, const foreloop_options *op
     if (!*model)
         return foreloop_fail_memory(error, 1, sizeof **model, "the model");
     (*model)->allocator = allocator;
+    (*model)->tier = foreloop_cpu_tier(options->tier);
     return FORELOOP_OK;
 }
 
@@ -230,6 +252,8 @@ void foreloop_model_close(foreloop_model *model) {
     if (!model)
         return;
     foreloop_allocator allocator = model->allocator;
+    foreloop_rollout_plan_close(&model->rollout);
+    foreloop_release(&allocator, model->ranker_reads);
     foreloop_release(&allocator, model->ranker_columns);
     foreloop_gbdt_close(model->gbdt);
     foreloop_transition_close(&model->transition);
@@ -267,6 +291,13 @@ void foreloop_model_get_info(const foreloop_model *model, foreloop_model_info *i
 
 const char *foreloop_model_kind_name(const foreloop_model *model, size_t index) {
     return model && index < model->manifest.vocabulary.kind_count ? model->manifest.vocabulary.kinds[index].name : NULL;
+}
+
+const char *foreloop_model_slot_name(const foreloop_model *model, size_t kind, size_t slot) {
+    if (!model || kind >= model->manifest.vocabulary.kind_count ||
+        slot >= model->manifest.vocabulary.kinds[kind].slot_count)
+        return NULL;
+    return model->manifest.vocabulary.kinds[kind].slots[slot].name;
 }
 
 const char *foreloop_model_feature_name(const foreloop_model *model, size_t index) {

@@ -4,12 +4,13 @@
 
 #include "model/bundle.h"
 #include "model/manifest.h"
-#include "transh/transition.h"
+#include "transh/rollout.h"
 
 struct foreloop_model {
     foreloop_allocator allocator;
     foreloop_bundle bundle;
     uint64_t fingerprint;
+    foreloop_tier tier; /* of the kernels */
     foreloop_manifest manifest;
     char *manifest_text; /* terminated copy of model.json */
     foreloop_transformer *transformer;
@@ -17,6 +18,8 @@ struct foreloop_model {
     foreloop_gbdt *gbdt;
     foreloop_gbdt_info gbdt_info;
     uint32_t *ranker_columns; /* [gbdt_info.feature_count]: the feature of the plan that each column of the ranker is */
+    unsigned char *ranker_reads; /* [gbdt_info.feature_count]: 1 for columns that a tree reads */
+    foreloop_rollout_plan rollout;
 };
 
 #endif

@@ -1,11 +1,27 @@
-/* The intern table: distinct actions, each with its kind, phi and embedding, found by exact comparison. */
+/* The intern table: distinct actions, found by exact comparison, each with its row: all that a rollout step needs. */
 #ifndef FORELOOP_TRANSH_ACTION_H
 #define FORELOOP_TRANSH_ACTION_H
 
-#include "transh/transition.h"
+#include "transh/rollout.h"
+
+/* How well the model knows an action. */
+typedef struct foreloop_action_note {
+    uint32_t unknown_values, out_of_range;
+    uint32_t dropped_arguments; /* the most that an interning dropped: equal actions may differ in them */
+} foreloop_action_note;
+
+/* Where a string was found the last time that it came from the same address; compared again before it is believed. */
+typedef struct foreloop_text_hint {
+    const char *text;
+    const void *where; /* the kind, or the slot */
+    uint32_t index;    /* of the kind, or the category */
+} foreloop_text_hint;
+
+enum { FORELOOP_TEXT_HINTS = 256, FORELOOP_ORDER_HINTS = 16 };
 
 struct foreloop_actions {
     foreloop_allocator allocator;
+    const foreloop_rollout_plan *plan;
     const foreloop_vocabulary *vocabulary;
     const foreloop_transition *transition;
     uint64_t fingerprint; /* of the model */
@@ -13,30 +29,25 @@ struct foreloop_actions {
     size_t count;         /* entries in use, with entry 0: FORELOOP_ACTION_UNKNOWN */
     uint32_t *kinds;      /* [capacity] */
     double *values;       /* [capacity][max_slot_count], FORELOOP_SLOT_ABSENT behind the kind's slots */
-    float *phi;           /* [capacity][max_element_count] */
-    float *embeddings;    /* [capacity][stride] */
-    size_t kinds_capacity, values_capacity, phi_capacity, embeddings_capacity; /* in elements */
-    uint32_t *slots;                                                           /* open addressing: entry, 0 for free */
+    float *rows;          /* [capacity][row_stride]; row 0 is zero */
+    foreloop_action_note *notes;
+    size_t kinds_capacity, values_capacity, rows_capacity, notes_capacity; /* in elements */
+    uint64_t *slots; /* open addressing: upper half of the hash and entry, 0 for free */
     size_t slot_mask;
-    float *hidden;   /* scratch of the MLP */
+
+    /* Scratch of interning: */
+    float *hidden, *phi, *embedding;
     double *key;     /* the slot values that are looked up */
     uint32_t *batch; /* ids of the batch that is being interned */
     size_t batch_capacity;
+    foreloop_text_hint *hints; /* [FORELOOP_TEXT_HINTS], by address */
+    uint16_t *order;           /* [kinds][FORELOOP_ORDER_HINTS]: the slot of the i-th argument the last time */
     foreloop_actions_report report;
 };
 
-/* vocabulary and transition are borrowed. */
+/* `plan` is borrowed. */
 foreloop_status foreloop_action_table_create(foreloop_actions **actions, const foreloop_allocator *allocator,
-                                             const foreloop_vocabulary *vocabulary,
-                                             const foreloop_transition *transition, uint64_t fingerprint,
-                                             size_t capacity, foreloop_error *error);
-
-static inline const float *foreloop_action_phi(const foreloop_actions *actions, uint32_t id) {
-    return actions->phi + id * actions->vocabulary->max_element_count;
-}
-
-static inline const float *foreloop_action_embedding(const foreloop_actions *actions, uint32_t id) {
-    return actions->embeddings + id * actions->transition->stride;
-}
+                                             const foreloop_rollout_plan *plan, uint64_t fingerprint, size_t capacity,
+                                             foreloop_error *error);
 
 #endif

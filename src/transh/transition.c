@@ -1,7 +1,6 @@
 /* Loading and checking of the transition's tensors, and the embedding of one action. */
 #include "transh/transition.h"
 #include "common/error.h"
-#include "kernels_cpu/transh_f32.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,10 +130,12 @@ static foreloop_status load_tensors(loader *load, const foreloop_vocabulary *voc
 
 foreloop_status foreloop_transition_load(foreloop_transition *transition, const foreloop_allocator *allocator,
                                          const foreloop_safetensors *tensors, const char *prefix,
-                                         const foreloop_vocabulary *vocabulary, size_t size, foreloop_error *error) {
+                                         const foreloop_vocabulary *vocabulary, size_t size, foreloop_tier tier,
+                                         foreloop_error *error) {
     size_t lanes = FORELOOP_TRANSH_LANES;
     *transition = (foreloop_transition){
         .arena = {.allocator = allocator}, .size = size, .stride = (size + lanes - 1) / lanes * lanes};
+    foreloop_transh_f32_init(&transition->kernels, tier);
     loader load = {.transition = transition, .tensors = tensors, .prefix = prefix, .error = error};
     foreloop_status status = load_tensors(&load, vocabulary);
     foreloop_release(allocator, load.scratch);
@@ -155,18 +156,18 @@ foreloop_status foreloop_transition_embed(const foreloop_transition *transition,
     const foreloop_transition_mlp *mlp = &transition->mlps[kind];
     const float *base = transition->kind_embedding + kind * transition->stride;
     if (mlp->hidden) {
-        foreloop_transh_affine_f32_ref(mlp->weight0, mlp->bias0, phi, mlp->hidden,
-                                       vocabulary->kinds[kind].element_count, hidden);
+        transition->kernels.affine(mlp->weight0, mlp->bias0, phi, mlp->hidden, vocabulary->kinds[kind].element_count,
+                                   hidden);
         for (size_t i = 0; i < mlp->hidden; i++)
             hidden[i] = hidden[i] > 0 ? hidden[i] : 0;
-        foreloop_transh_affine_f32_ref(mlp->weight1, mlp->bias1, hidden, transition->stride, mlp->hidden, embedding);
+        transition->kernels.affine(mlp->weight1, mlp->bias1, hidden, transition->stride, mlp->hidden, embedding);
         for (size_t i = 0; i < transition->stride; i++)
             embedding[i] += base[i];
     } else {
         memcpy(embedding, base, transition->stride * sizeof *embedding);
     }
     for (size_t i = 0; i < transition->size; i++)
-        if (!isfinite(embedding[i]))
+        if (!(fabsf(embedding[i]) <= FORELOOP_MAX_LATENT_VALUE))
             return foreloop_fail(error, FORELOOP_ERROR_VALUE,
                                  "the embedding of an action of kind '%.40s' overflows: its arguments are too large",
                                  vocabulary->kinds[kind].name);

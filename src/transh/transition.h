@@ -3,6 +3,7 @@
 #define FORELOOP_TRANSH_TRANSITION_H
 
 #include "common/safetensors.h"
+#include "kernels_cpu/transh_f32.h"
 #include "transh/vocabulary.h"
 
 /* MLP_r with column-major matrices, so that both layers run over contiguous outputs. */
@@ -16,6 +17,7 @@ typedef struct foreloop_transition_mlp {
 
 typedef struct foreloop_transition {
     foreloop_arena arena;
+    foreloop_transh_f32 kernels;
     size_t size;   /* d */
     size_t stride; /* d rounded up to the lanes of the kernels; the padding is zero */
     size_t max_hidden;
@@ -25,15 +27,21 @@ typedef struct foreloop_transition {
     const foreloop_transition_mlp *mlps; /* [kinds] */
 } foreloop_transition;
 
+/* Latent states and embeddings have elements of this magnitude at the most: then no sequence of FORELOOP_MAX_LENGTH
+ * actions can overflow. */
+#define FORELOOP_MAX_LATENT_VALUE 1e18f
+enum { FORELOOP_MAX_LENGTH = 1 << 24 };
+
 /* Loads from tensors named PREFIX + name (weights/FORMAT.md). Shapes, finiteness, unit normals and beta in [0, 2] are
- * checked. `allocator` is borrowed until close. On failure nothing is owned. */
+ * checked. `tier` is of the kernels. `allocator` is borrowed until close. On failure nothing is owned. */
 foreloop_status foreloop_transition_load(foreloop_transition *transition, const foreloop_allocator *allocator,
                                          const foreloop_safetensors *tensors, const char *prefix,
-                                         const foreloop_vocabulary *vocabulary, size_t size, foreloop_error *error);
+                                         const foreloop_vocabulary *vocabulary, size_t size, foreloop_tier tier,
+                                         foreloop_error *error);
 void foreloop_transition_close(foreloop_transition *transition);
 
 /* Writes d_a to embedding[stride] for an action of this kind with the given phi. `hidden` is scratch for max_hidden
- * numbers. FORELOOP_ERROR_VALUE when the result is not finite. */
+ * numbers. FORELOOP_ERROR_VALUE when the result is too large. */
 foreloop_status foreloop_transition_embed(const foreloop_transition *transition, const foreloop_vocabulary *vocabulary,
                                           size_t kind, const float *phi, float *hidden, float *embedding,
                                           foreloop_error *error);

@@ -86,8 +86,28 @@ static foreloop_status read_encoding(foreloop_json *json, foreloop_slot *slot) {
                               FORELOOP_QUOTED(text.text, text.length));
 }
 
+static foreloop_status read_range(foreloop_json *json, foreloop_slot *slot) {
+    double *const bounds[2] = {&slot->range_min, &slot->range_max};
+    size_t count = 0;
+    bool more;
+    FORELOOP_TRY(foreloop_json_array(json));
+    for (;;) {
+        foreloop_text text;
+        FORELOOP_TRY(foreloop_json_element(json, &more));
+        if (!more)
+            break;
+        FORELOOP_TRY(foreloop_json_number(json, &text));
+        if (count < 2 && (!foreloop_parse_double(text.text, text.length, bounds[count]) || !isfinite(*bounds[count])))
+            return foreloop_json_fail(json, "a slot's range must be finite");
+        count++;
+    }
+    if (count != 2 || slot->range_min > slot->range_max)
+        return foreloop_json_fail(json, "a slot's range is two numbers, the smaller one first");
+    return FORELOOP_OK;
+}
+
 static foreloop_status read_slot(foreloop_vocabulary *vocabulary, foreloop_json *json, foreloop_slot *slot) {
-    *slot = (foreloop_slot){.scale = 1};
+    *slot = (foreloop_slot){.scale = 1, .range_min = -INFINITY, .range_max = INFINITY};
     bool has_encoding = false;
     size_t values_at = 0;
     foreloop_text key, span = {NULL, 0};
@@ -106,6 +126,8 @@ static foreloop_status read_slot(foreloop_vocabulary *vocabulary, foreloop_json 
             FORELOOP_TRY(foreloop_json_float(json, &slot->scale));
             if (!isfinite(slot->scale))
                 return foreloop_json_fail(json, "a slot's scale must be finite");
+        } else if (foreloop_text_is(key, "range")) {
+            FORELOOP_TRY(read_range(json, slot));
         } else if (foreloop_text_is(key, "values") || foreloop_text_is(key, "sentinels")) {
             /* How the list reads depends on the encoding, which may come later. */
             values_key = foreloop_text_is(key, "values") ? "values" : "sentinels";

@@ -25,6 +25,7 @@ typedef struct foreloop_slot {
     const char *name;
     foreloop_slot_encoding encoding;
     float scale;
+    double range_min, range_max; /* of the numbers in the training data; infinite when the manifest does not tell */
     const foreloop_category *categories; /* sentinels of numeric slots, values of the others */
     size_t category_count;
     size_t element; /* first element, counted within the kind */

@@ -113,13 +113,19 @@ run predict --ranker x
 check "predict without features" fails 2 "name the features"
 run pack x
 check "pack without an output" fails 2 "-o FILE"
+run bench
+check "bench without a part" fails 2 "name the part"
+run bench score --runs 0
+check "bench without a run" fails 2 "from 1"
+run bench score --tier sse9
+check "a tier that is none" fails 2 "ref, avx2 or avx512"
 run predict --base-score nan --ranker x y
 check "a number that is not finite" fails 2 "finite"
 run tokenize -m "$(printf 'a\nb\033[1m')" /dev/null
 check "a message stays one clean line" fails 1 'a?b?\[1m'
 
 # The manual and the completions know every option of the help.
-for command in rank encode tokenize predict actions inspect pack; do
+for command in rank encode tokenize predict actions inspect pack bench; do
     run "$command" --help
     check "help of $command" exits 0
     run help "$command"
@@ -162,6 +168,12 @@ check "and without a message" empty err
 : <"$directory/pipe"
 wait
 check "also when the parent ignores the signal" empty err
+
+# ---- bench ----
+
+run bench rollout --runs 1 --json
+check "bench rollout" exits 0
+check "a measurement a line" out_has '^{"bench":"rollout","kinds":32,"actions":20,"distinct":4096,"sequences":"trace",'
 
 # ---- predict ----
 

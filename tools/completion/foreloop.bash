@@ -2,7 +2,7 @@
 
 _foreloop() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-    local commands="rank encode tokenize predict actions inspect pack help"
+    local commands="rank encode tokenize predict actions inspect pack bench help"
     local options
     COMPREPLY=()
 
@@ -16,7 +16,7 @@ _foreloop() {
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
-    --top | --workload-index | --base-score | --objective | --num-class | --num-parallel-tree)
+    --top | --workload-index | --base-score | --objective | --num-class | --num-parallel-tree | --tier | --runs)
         return
         ;;
     esac
@@ -28,6 +28,7 @@ _foreloop() {
     actions) options="--records --full-trace --json" ;;
     inspect) options="--cpu --json" ;;
     pack) options="--output --json" ;;
+    bench) options="--tier --runs --json" ;;
     help)
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
         return

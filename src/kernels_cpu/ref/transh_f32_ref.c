@@ -3,31 +3,110 @@
 #include <math.h>
 #include <string.h>
 
-float foreloop_transh_dot_f32_ref(const float *a, const float *b, size_t size) {
-    float lanes[FORELOOP_TRANSH_LANES] = {0};
-    for (size_t i = 0; i < size; i += FORELOOP_TRANSH_LANES)
-        for (size_t j = 0; j < FORELOOP_TRANSH_LANES; j++)
+enum { LANES = FORELOOP_TRANSH_LANES };
+
+static float dot(const float *a, const float *b, size_t size) {
+    float lanes[LANES] = {0};
+    for (size_t i = 0; i < size; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
             lanes[j] = fmaf(a[i + j], b[i + j], lanes[j]);
-    for (size_t half = FORELOOP_TRANSH_LANES / 2; half > 0; half /= 2)
+    for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t j = 0; j < half; j++)
             lanes[j] += lanes[j + half];
     return lanes[0];
 }
 
-void foreloop_transh_step_f32_ref(float *z, const float *w, float beta, const float *d, size_t size) {
-    float c = beta * foreloop_transh_dot_f32_ref(w, z, size);
-    for (size_t i = 0; i < size; i++)
-        z[i] = fmaf(-c, w[i], z[i]) + d[i];
+static void products(const float *matrix, const float *x, size_t rows, size_t size, float *y) {
+    for (size_t r = 0; r < rows; r++)
+        y[r] = dot(matrix + r * size, x, size);
 }
 
-void foreloop_transh_affine_f32_ref(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns,
-                                    float *y) {
+static void affine(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y) {
     memcpy(y, bias, rows * sizeof *y);
     for (size_t j = 0; j < columns; j++) {
-        if (x[j] == 0) /* phi is mostly zeros; the matrix is finite, so skipping changes no bit but the sign of 0 */
+        if (x[j] == 0) /* phi is mostly zeros */
             continue;
         const float *column = matrix + j * rows;
         for (size_t i = 0; i < rows; i++)
             y[i] = fmaf(column[i], x[j], y[i]);
     }
+}
+
+static void update(const foreloop_transh_update *how, int fresh, const float *values, float *lanes) {
+    for (unsigned i = 0; i < LANES; i++) {
+        const float value = values[i];
+        if (!(how->all >> i & 1))
+            continue;
+        if (fresh || how->last >> i & 1)
+            lanes[i] = value;
+        else if (how->add >> i & 1)
+            lanes[i] += value;
+        else if (how->max >> i & 1)
+            lanes[i] = value > lanes[i] ? value : lanes[i];
+        else if (how->min >> i & 1)
+            lanes[i] = value < lanes[i] ? value : lanes[i];
+    }
+}
+
+static void roll(const foreloop_transh_program *program, const uint32_t *ids, size_t count, const float *from,
+                 float *to) {
+    const size_t latent = program->latent, kinds = program->kinds;
+    if (from != to)
+        memcpy(to, from, program->state_size * sizeof *to);
+    float *sum = to, *p = to + latent, *gamma = to + foreloop_transh_at_gamma(program);
+    float *aggregates = to + foreloop_transh_at_aggregates(program);
+    unsigned char *seen = (unsigned char *)(to + foreloop_transh_at_seen(program));
+    for (size_t t = 0; t < count; t++) {
+        const float *row = foreloop_transh_row(program, ids[t]), *d = row + program->row_latent;
+        for (size_t i = 0; i < latent; i++)
+            sum[i] += d[i];
+        if (ids[t] == FORELOOP_ACTION_UNKNOWN)
+            continue;
+        const uint32_t r = program->row_kinds[ids[t]];
+        const float *gram = program->gram + r * kinds, c = p[r];
+        gamma[r] += c;
+        for (size_t i = 0; i < kinds; i++)
+            p[i] = fmaf(-c, gram[i], p[i] + row[i]);
+        const float *values = row + kinds;
+        for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
+            update(&program->updates[u], !seen[r], values, aggregates + program->updates[u].vector * LANES);
+        seen[r] = 1;
+    }
+}
+
+static void finish(const foreloop_transh_program *program, const float *state, float *z) {
+    const float *gamma = state + foreloop_transh_at_gamma(program);
+    const unsigned char *seen = (const unsigned char *)(state + foreloop_transh_at_seen(program));
+    memcpy(z, state, program->latent * sizeof *z);
+    for (size_t r = 0; r < program->kinds; r++) {
+        const float *normal = program->normal + r * program->normal_stride;
+        for (size_t i = 0; seen[r] && i < program->latent; i++)
+            z[i] = fmaf(-gamma[r], normal[i], z[i]);
+    }
+}
+
+static void finish_block(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
+                         uint32_t *used, float *gamma, float *block, size_t block_stride) {
+    const size_t used_count = foreloop_transh_gather_f32(program, states, used, gamma), stride = program->state_size;
+    const float *aggregates = states + foreloop_transh_at_aggregates(program);
+    for (size_t i = 0; i < program->latent; i++)
+        for (size_t s = 0; s < LANES; s++) {
+            float z = states[s * stride + i];
+            for (size_t k = 0; k < used_count; k++)
+                z = fmaf(-gamma[k * LANES + s], program->normal[used[k] * program->normal_stride + i], z);
+            block[columns[i] * block_stride + s] = z;
+        }
+    for (size_t i = 0; i < program->aggregates; i++)
+        for (size_t s = 0; s < LANES; s++)
+            block[columns[program->latent + i] * block_stride + s] = aggregates[s * stride + i];
+}
+
+void foreloop_transh_f32_ref(foreloop_transh_f32 *kernels) {
+    *kernels = (foreloop_transh_f32){"ref", products, affine, roll, finish, finish_block};
+}
+
+void foreloop_transh_step_f32_ref(float *z, const float *w, float beta, const float *d, size_t size) {
+    float c = beta * dot(w, z, size);
+    for (size_t i = 0; i < size; i++)
+        z[i] = fmaf(-c, w[i], z[i]) + d[i];
 }

@@ -1,0 +1,250 @@
+/* The kernels of the latent state on AVX-512: the same bits as the reference, 16 lanes at a time. */
+#include "kernels_cpu/transh_f32.h"
+#include <immintrin.h>
+
+enum { LANES = FORELOOP_TRANSH_LANES };
+
+static float add_lanes(__m512 lanes) {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+/* Some rows at a time, as each is a chain of its own. */
+static inline __attribute__((always_inline)) void products_of_rows(const float *matrix, const float *x, size_t rows,
+                                                                   size_t size, float *y) {
+    __m512 lanes[4];
+    for (size_t r = 0; r < rows; r++)
+        lanes[r] = _mm512_setzero_ps();
+    for (size_t i = 0; i < size; i += LANES)
+        for (size_t r = 0; r < rows; r++)
+            lanes[r] = _mm512_fmadd_ps(_mm512_loadu_ps(matrix + r * size + i), _mm512_loadu_ps(x + i), lanes[r]);
+    for (size_t r = 0; r < rows; r++)
+        y[r] = add_lanes(lanes[r]);
+}
+
+static void products(const float *matrix, const float *x, size_t rows, size_t size, float *y) {
+    size_t r = 0;
+    for (; rows - r >= 4; r += 4)
+        products_of_rows(matrix + r * size, x, 4, size, y + r);
+    for (; r < rows; r++)
+        products_of_rows(matrix + r * size, x, 1, size, y + r);
+}
+
+/* y <- sum + the columns of the list; the list has been made before, as branches on zeros cannot be foreseen. */
+static void add_columns(const float *matrix, const float *x, const uint32_t *list, size_t count, size_t rows,
+                        const float *sum, float *y) {
+    enum { VECTORS = 8 };
+    for (size_t first = 0; first < rows; first += VECTORS * LANES) {
+        __m512 own[VECTORS];
+        __mmask16 mask[VECTORS];
+        for (size_t v = 0; v < VECTORS; v++) {
+            const size_t at = first + v * LANES, left = at < rows ? rows - at : 0;
+            mask[v] = (__mmask16)(left >= LANES ? 0xffff : (1u << left) - 1);
+            own[v] = _mm512_maskz_loadu_ps(mask[v], sum + at);
+        }
+        for (size_t i = 0; i < count; i++) {
+            const __m512 factor = _mm512_set1_ps(x[list[i]]);
+            const float *column = matrix + list[i] * rows + first;
+            for (size_t v = 0; v < VECTORS; v++)
+                own[v] = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask[v], column + v * LANES), factor, own[v]);
+        }
+        for (size_t v = 0; v < VECTORS; v++)
+            _mm512_mask_storeu_ps(y + first + v * LANES, mask[v], own[v]);
+    }
+}
+
+static void affine(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y) {
+    const float *sum = bias;
+    for (size_t first = 0; first < columns || sum == bias; first += FORELOOP_TRANSH_COLUMNS, sum = y) {
+        uint32_t list[FORELOOP_TRANSH_COLUMNS + 1];
+        add_columns(matrix, x, list, foreloop_transh_list_columns(x, first, columns, list), rows, sum, y);
+    }
+}
+
+static inline void update(const foreloop_transh_update *how, __mmask16 fresh, const float *values, float *aggregates) {
+    float *const at = aggregates + (size_t)how->vector * LANES;
+    const __m512 value = _mm512_loadu_ps(values), old = _mm512_loadu_ps(at);
+    /* All that may be wanted first, then blends, as the chain from one update to the next runs through here. Of equal
+     * numbers max and min take the second operand. */
+    const __m512 sum = _mm512_add_ps(old, value);
+    const __m512 larger = _mm512_max_ps(value, old), smaller = _mm512_min_ps(value, old);
+    __m512 result = _mm512_mask_mov_ps(old, how->add, sum);
+    result = _mm512_mask_mov_ps(result, how->max, larger);
+    result = _mm512_mask_mov_ps(result, how->min, smaller);
+    result = _mm512_mask_mov_ps(result, (__mmask16)(how->last | (fresh & how->all)), value);
+    _mm512_storeu_ps(at, result);
+}
+
+/* p[r] to all lanes: out of the registers where they are few, as the chain from step to step runs through here. */
+static inline __m512 pick(const __m512 *p, const float *stored, size_t vectors, uint32_t r) {
+    if (vectors == 1)
+        return _mm512_permutexvar_ps(_mm512_set1_epi32((int)r), p[0]);
+    if (vectors == 2)
+        return _mm512_permutex2var_ps(p[0], _mm512_set1_epi32((int)r), p[1]);
+    return _mm512_set1_ps(stored[r]);
+}
+
+/* Everything of the steps but the sum of d. `vectors` is a constant at each call, 0 for any number. */
+static inline __attribute__((always_inline)) void roll_products(const foreloop_transh_program *program,
+                                                                const uint32_t *ids, size_t count, size_t vectors,
+                                                                const float *from, float *to) {
+    const size_t kinds = program->kinds;
+    float *const products = to + program->latent, *const gamma = to + foreloop_transh_at_gamma(program);
+    float *const aggregates = to + foreloop_transh_at_aggregates(program);
+    unsigned char *const seen = (unsigned char *)(to + foreloop_transh_at_seen(program));
+    /* In the vectors in which it is read again, or the loads would have to wait for the stores. */
+    for (size_t i = program->latent; i < program->state_size && from != to; i += LANES)
+        _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
+    __m512 p[2];
+    for (size_t v = 0; v < vectors; v++)
+        p[v] = _mm512_loadu_ps(from + program->latent + v * LANES);
+    for (size_t t = 0; t < count; t++) {
+        if (ids[t] == FORELOOP_ACTION_UNKNOWN)
+            continue;
+        const float *const row = foreloop_transh_row(program, ids[t]);
+        const uint32_t r = program->row_kinds[ids[t]];
+        const float *const gram = program->gram + r * kinds;
+        const __m512 c = pick(p, products, vectors, r);
+        gamma[r] += _mm512_cvtss_f32(c);
+        if (vectors)
+            for (size_t v = 0; v < vectors; v++)
+                p[v] = _mm512_fnmadd_ps(c, _mm512_loadu_ps(gram + v * LANES),
+                                        _mm512_add_ps(p[v], _mm512_loadu_ps(row + v * LANES)));
+        else
+            for (size_t i = 0; i < kinds; i += LANES)
+                _mm512_storeu_ps(products + i, _mm512_fnmadd_ps(c, _mm512_loadu_ps(gram + i),
+                                                                _mm512_add_ps(_mm512_loadu_ps(products + i),
+                                                                              _mm512_loadu_ps(row + i))));
+        const __mmask16 fresh = (__mmask16)(seen[r] - 1);
+        const float *values = row + kinds;
+        for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
+            update(&program->updates[u], fresh, values, aggregates);
+        seen[r] = 1;
+    }
+    for (size_t v = 0; v < vectors; v++)
+        _mm512_storeu_ps(products + v * LANES, p[v]);
+}
+
+/* Adds the d of all actions to `vectors` vectors of the sum from `at` on. */
+static inline __attribute__((always_inline)) void roll_sum(const foreloop_transh_program *program, const uint32_t *ids,
+                                                           size_t count, size_t vectors, size_t at, const float *from,
+                                                           float *to) {
+    __m512 sum[16];
+    for (size_t v = 0; v < vectors; v++)
+        sum[v] = _mm512_loadu_ps(from + at + v * LANES);
+    for (size_t t = 0; t < count; t++) {
+        const float *const d = foreloop_transh_row(program, ids[t]) + program->row_latent + at;
+        for (size_t v = 0; v < vectors; v++)
+            sum[v] = _mm512_add_ps(sum[v], _mm512_loadu_ps(d + v * LANES));
+    }
+    for (size_t v = 0; v < vectors; v++)
+        _mm512_storeu_ps(to + at + v * LANES, sum[v]);
+}
+
+static void roll(const foreloop_transh_program *program, const uint32_t *ids, size_t count, const float *from,
+                 float *to) {
+    if (program->kinds == LANES)
+        roll_products(program, ids, count, 1, from, to);
+    else if (program->kinds == 2 * LANES)
+        roll_products(program, ids, count, 2, from, to);
+    else
+        roll_products(program, ids, count, 0, from, to);
+    size_t at = 0;
+    for (; program->latent - at >= 16 * LANES; at += 16 * LANES)
+        roll_sum(program, ids, count, 16, at, from, to);
+    for (; program->latent - at >= 4 * LANES; at += 4 * LANES)
+        roll_sum(program, ids, count, 4, at, from, to);
+    for (; at < program->latent; at += LANES)
+        roll_sum(program, ids, count, 1, at, from, to);
+}
+
+static inline __attribute__((always_inline)) void finish_vectors(const foreloop_transh_program *program, size_t vectors,
+                                                                 size_t at, const float *state, float *z) {
+    const float *const gamma = state + foreloop_transh_at_gamma(program);
+    const unsigned char *const seen = (const unsigned char *)(state + foreloop_transh_at_seen(program));
+    __m512 sum[16];
+    for (size_t v = 0; v < vectors; v++)
+        sum[v] = _mm512_loadu_ps(state + at + v * LANES);
+    for (size_t first = 0; first < program->kinds; first += LANES) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(seen + first));
+        for (uint32_t kinds = _mm_test_epi8_mask(bytes, bytes); kinds; kinds &= kinds - 1) {
+            const size_t r = first + (size_t)__builtin_ctz(kinds);
+            const float *const normal = program->normal + r * program->normal_stride + at;
+            const __m512 factor = _mm512_set1_ps(gamma[r]);
+            for (size_t v = 0; v < vectors; v++)
+                sum[v] = _mm512_fnmadd_ps(factor, _mm512_loadu_ps(normal + v * LANES), sum[v]);
+        }
+    }
+    for (size_t v = 0; v < vectors; v++)
+        _mm512_storeu_ps(z + at + v * LANES, sum[v]);
+}
+
+static void finish(const foreloop_transh_program *program, const float *state, float *z) {
+    size_t at = 0;
+    for (; program->latent - at >= 16 * LANES; at += 16 * LANES)
+        finish_vectors(program, 16, at, state, z);
+    for (; at < program->latent; at += LANES)
+        finish_vectors(program, 1, at, state, z);
+}
+
+/* Element i of lanes[j] to element j of lanes[i]. */
+static inline __attribute__((always_inline)) void transpose(__m512 lanes[LANES]) {
+    __m512 pairs[LANES], quads[LANES];
+    for (int i = 0; i < LANES; i += 2) {
+        pairs[i] = _mm512_unpacklo_ps(lanes[i], lanes[i + 1]);
+        pairs[i + 1] = _mm512_unpackhi_ps(lanes[i], lanes[i + 1]);
+    }
+    for (int i = 0; i < LANES; i += 4)
+        for (int j = 0; j < 2; j++) {
+            const __m512d low = _mm512_castps_pd(pairs[i + j]), high = _mm512_castps_pd(pairs[i + j + 2]);
+            quads[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
+            quads[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
+        }
+    /* quads[4 g + c] holds columns c, c + 4, c + 8, c + 12 of rows 4 g to 4 g + 3, a quarter each. */
+    for (int c = 0; c < 4; c++) {
+        const __m512 low = _mm512_shuffle_f32x4(quads[c], quads[4 + c], 0x88);
+        const __m512 high = _mm512_shuffle_f32x4(quads[c], quads[4 + c], 0xdd);
+        const __m512 low2 = _mm512_shuffle_f32x4(quads[8 + c], quads[12 + c], 0x88);
+        const __m512 high2 = _mm512_shuffle_f32x4(quads[8 + c], quads[12 + c], 0xdd);
+        lanes[c] = _mm512_shuffle_f32x4(low, low2, 0x88);
+        lanes[c + 4] = _mm512_shuffle_f32x4(high, high2, 0x88);
+        lanes[c + 8] = _mm512_shuffle_f32x4(low, low2, 0xdd);
+        lanes[c + 12] = _mm512_shuffle_f32x4(high, high2, 0xdd);
+    }
+}
+
+static inline __attribute__((always_inline)) void store_columns(__m512 lanes[LANES], const uint32_t *columns,
+                                                                float *block, size_t block_stride) {
+    transpose(lanes);
+    for (size_t i = 0; i < LANES; i++)
+        _mm512_store_ps(block + columns[i] * block_stride, lanes[i]);
+}
+
+static void finish_block(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
+                         uint32_t *used, float *gamma, float *block, size_t block_stride) {
+    const size_t used_count = foreloop_transh_gather_f32(program, states, used, gamma), stride = program->state_size;
+    __m512 lanes[LANES];
+    for (size_t i = 0; i < program->latent; i += LANES) {
+        for (size_t s = 0; s < LANES; s++)
+            lanes[s] = _mm512_loadu_ps(states + s * stride + i);
+        for (size_t k = 0; k < used_count; k++) {
+            const __m512 normal = _mm512_loadu_ps(program->normal + used[k] * program->normal_stride + i);
+            const float *const factors = gamma + k * LANES;
+            for (size_t s = 0; s < LANES; s++)
+                lanes[s] = _mm512_fnmadd_ps(_mm512_set1_ps(factors[s]), normal, lanes[s]);
+        }
+        store_columns(lanes, columns + i, block, block_stride);
+    }
+    const float *const aggregates = states + foreloop_transh_at_aggregates(program);
+    for (size_t i = 0; i < program->aggregates; i += LANES) {
+        for (size_t s = 0; s < LANES; s++)
+            lanes[s] = _mm512_loadu_ps(aggregates + s * stride + i);
+        store_columns(lanes, columns + program->latent + i, block, block_stride);
+    }
+}
+
+void foreloop_transh_f32_avx512(foreloop_transh_f32 *kernels) {
+    *kernels = (foreloop_transh_f32){"avx512", products, affine, roll, finish, finish_block};
+}
