@@ -222,6 +222,7 @@ typedef struct foreloop_gbdt_options {
      * for each output. Both 0: all trees, as Booster.predict does, also when the file has a best_iteration. */
     size_t iteration_begin;
     size_t iteration_end;
+    foreloop_tier tier; /* the highest that may be used, for every format */
 } foreloop_gbdt_options;
 FORELOOP_API void foreloop_gbdt_options_init(foreloop_gbdt_options *options, size_t size);
 
@@ -246,6 +247,7 @@ typedef struct foreloop_gbdt_info {
     size_t prediction_count; /* numbers per row without margin: 1, the class, for multi:softmax, else output_count */
     size_t iteration_count;  /* in the file */
     int64_t best_iteration;  /* of early stopping, as the file says; -1: none */
+    foreloop_tier tier;      /* that predictions use */
 } foreloop_gbdt_info;
 FORELOOP_API void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info);
 /* The feature's name, or NULL when the model names none or the index is too large. */

@@ -3,6 +3,7 @@
 #include "gbdt/model.h"
 #include "common/file.h"
 #include "common/sort.h"
+#include "gbdt/layout.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ void foreloop_gbdt_close(foreloop_gbdt *gbdt) {
     if (!gbdt)
         return;
     foreloop_allocator allocator = gbdt->allocator;
+    foreloop_gbdt_layout_close(&allocator, gbdt->layout);
     foreloop_release(&allocator, gbdt->nodes);
     foreloop_release(&allocator, gbdt->trees);
     foreloop_release(&allocator, gbdt->output_trees);
@@ -301,6 +303,8 @@ foreloop_status foreloop_gbdt_open_named(foreloop_gbdt **gbdt, const void *data,
     foreloop_json_open(&json, &made->allocator, data, size, name, error);
     foreloop_status status = load(made, &json, &full);
     foreloop_json_close(&json);
+    if (status == FORELOOP_OK)
+        status = foreloop_gbdt_layout_make(made, full.tier, error);
     if (status != FORELOOP_OK) {
         foreloop_gbdt_close(made);
         return status;
@@ -340,6 +344,7 @@ void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info)
         .prediction_count = gbdt->objective->transform == FORELOOP_TRANSFORM_CLASS ? 1 : gbdt->output_count,
         .iteration_count = gbdt->iteration_count,
         .best_iteration = gbdt->best_iteration,
+        .tier = gbdt->layout->kernels.tier,
     };
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
 }

@@ -35,6 +35,9 @@ typedef struct foreloop_gbdt_tree {
     uint32_t categorical; /* 1: some node is */
 } foreloop_gbdt_tree;
 
+/* The trees once more, for the kernels: gbdt/layout.h. */
+typedef struct foreloop_gbdt_layout foreloop_gbdt_layout;
+
 struct foreloop_gbdt {
     foreloop_allocator allocator;
     const foreloop_gbdt_objective *objective;
@@ -63,6 +66,8 @@ struct foreloop_gbdt {
     const char **feature_names; /* NULL when the model names none */
     foreloop_arena texts;
     foreloop_buffer notes;
+
+    foreloop_gbdt_layout *layout; /* made when loading has ended */
 };
 
 /* A node as a file has it; `left` and `right` are places in the tree's list of such nodes. */
@@ -118,6 +123,13 @@ foreloop_status foreloop_gbdt_open_named(foreloop_gbdt **gbdt, const void *data,
 /* For the scorer: the margin of output 0 for one row of feature_count values, the same bits as
  * foreloop_gbdt_predict. */
 float foreloop_gbdt_margin(const foreloop_gbdt *gbdt, const float *row);
+
+/* For the scorer: margins[row_count][output_count] for at most 64 rows, the same bits as foreloop_gbdt_predict, from
+ * the values of those features only that trees in use read: value u of row r is values[u * stride + r], where u counts
+ * them as foreloop_gbdt_used_features does. The stride is a multiple of 16; rows up to it are read, whatever they are.
+ */
+void foreloop_gbdt_margin_block(const foreloop_gbdt *gbdt, const float *values, size_t stride, size_t row_count,
+                                float *margins);
 
 /* For the scorer: used[feature_count] = 1 for each feature that a tree in use reads, 0 for the others. */
 void foreloop_gbdt_used_features(const foreloop_gbdt *gbdt, unsigned char *used);

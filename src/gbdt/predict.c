@@ -1,10 +1,25 @@
-/* Prediction: walks the trees, deterministic and without allocation. The model was checked when it was loaded, so there
- * are no checks here. */
+/* Prediction: deterministic and without allocation. Blocks of rows pass through the kernels of trees_f32, few rows walk
+ * the trees. The model was checked when it was loaded, so there are no checks here. */
+#include "gbdt/layout.h"
 #include "gbdt/model.h"
+#include <stdalign.h>
 #include <string.h>
 
-/* Walks that advance in step, so that their loads overlap. */
-enum { LANES = 8 };
+enum {
+    LANES = 8, /* walks that advance in step, so that their loads overlap */
+    ROWS = FORELOOP_TREES_ROWS,
+    GROUP = FORELOOP_TREES_GROUP
+};
+
+/* The values of some rows. Value f of row r is values[r * row_stride + f * feature_stride]; `used`, unless NULL, says
+ * that f is a feature's number among those that the trees read. */
+typedef struct row_view {
+    const float *values;
+    size_t row_stride, feature_stride;
+    const foreloop_gbdt_layout *used;
+} row_view;
+
+/* ---- Walks ------------------------------------------------------------------------------------------------------- */
 
 static bool set_contains(const foreloop_gbdt *gbdt, uint32_t set, float category) {
     /* Beyond 2^24 a float32 cannot tell categories apart, and the loaders accept none. */
@@ -33,35 +48,149 @@ static inline uint32_t goes_right(const foreloop_gbdt *gbdt, foreloop_gbdt_node 
     return ~((uint32_t)(x < node.split.threshold) | (missing & default_left)) & 1u;
 }
 
-/* Takes `depth` steps in each lane, from node nodes[lane] with rows[lane]. */
-static inline void walk_lanes(const foreloop_gbdt *gbdt, uint32_t depth, bool categorical,
+/* Takes `depth` steps in each lane, from node nodes[lane] with rows[lane]; `plain`, a constant at each call, says that
+ * no node is categorical and that rows are the caller's. */
+static inline void walk_lanes(const foreloop_gbdt *gbdt, uint32_t depth, bool plain, const row_view *view,
                               const float *const rows[LANES], uint32_t nodes[LANES]) {
     uint32_t current[LANES]; /* apart from the caller's array, so that it may live in registers */
     memcpy(current, nodes, sizeof current);
     for (uint32_t d = 0; d < depth; d++)
         for (int lane = 0; lane < LANES; lane++) {
             foreloop_gbdt_node node = gbdt->nodes[current[lane]];
-            float x = rows[lane][node.feature & FORELOOP_GBDT_FEATURE];
             uint32_t split = node.feature / FORELOOP_GBDT_SPLIT & 1u; /* 0 at a leaf, which stays where it is */
-            current[lane] = node.left + (goes_right(gbdt, node, x, categorical) & split);
+            size_t place = node.feature & FORELOOP_GBDT_FEATURE;
+            if (!plain) {
+                if (view->used)
+                    place = split ? foreloop_gbdt_used_place(view->used, (uint32_t)place) : 0;
+                place *= view->feature_stride;
+            }
+            current[lane] = node.left + (goes_right(gbdt, node, rows[lane][place], !plain) & split);
         }
     memcpy(nodes, current, sizeof current);
 }
 
-static void walk(const foreloop_gbdt *gbdt, uint32_t depth, bool categorical, const float *const rows[LANES],
-                 uint32_t nodes[LANES]) {
-    if (categorical)
-        walk_lanes(gbdt, depth, true, rows, nodes);
+static void walk(const foreloop_gbdt *gbdt, uint32_t depth, bool categorical, const row_view *view,
+                 const float *const rows[LANES], uint32_t nodes[LANES]) {
+    if (categorical || view->used || view->feature_stride != 1)
+        walk_lanes(gbdt, depth, false, view, rows, nodes);
     else
-        walk_lanes(gbdt, depth, false, rows, nodes);
+        walk_lanes(gbdt, depth, true, view, rows, nodes);
 }
 
-/* The margin of one output for one row: the lanes are neighbouring trees. */
-static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float *row) {
+/* Adds one tree to the sums of the rows: the lanes are neighbouring rows. */
+static void walk_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree, const row_view *view, size_t row_count,
+                      float *sums) {
+    for (size_t first = 0; first < row_count; first += LANES) {
+        const float *rows[LANES];
+        uint32_t nodes[LANES];
+        size_t count = row_count - first < LANES ? row_count - first : LANES;
+        for (size_t lane = 0; lane < LANES; lane++) {
+            rows[lane] = view->values + (first + (lane < count ? lane : 0)) * view->row_stride;
+            nodes[lane] = tree->root;
+        }
+        walk(gbdt, tree->depth, tree->categorical != 0, view, rows, nodes);
+        for (size_t lane = 0; lane < count; lane++)
+            sums[first + lane] += gbdt->nodes[nodes[lane]].split.leaf;
+    }
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------------------ */
+
+/* The values of one feature for all rows of a block, padded to a whole group. */
+static void copy_feature(float *values, const row_view *view, size_t place, size_t row_count) {
+    const float *from = view->values + place * view->feature_stride;
+    for (size_t r = 0; r < row_count; r++)
+        values[r] = from[r * view->row_stride];
+    for (size_t r = row_count; r % GROUP > 0; r++)
+        values[r] = 0.0f;
+}
+
+/* The codes that a chunk's tests compare. */
+static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk *chunk, const row_view *view,
+                           size_t row_count, int8_t *codes) {
+    const foreloop_gbdt_layout *layout = gbdt->layout;
+    const size_t read_end = layout->used_count > 0 ? (size_t)layout->used[layout->used_count - 1] + 1 : 0;
+    alignas(64) float tile[GROUP * ROWS];
+    size_t tile_end = 0; /* of the features that `tile` holds */
+    for (size_t i = chunk->feature_begin; i < chunk->feature_end; i++) {
+        const foreloop_trees_feature *feature = &layout->features[i];
+        const float *values = tile;
+        if (view->used && view->row_stride == 1) { /* groups are whole */
+            values = view->values + feature->used * view->feature_stride;
+        } else if (view->feature_stride == 1 && !view->used) {
+            if (feature->feature >= tile_end) {
+                const size_t first = feature->feature / GROUP * GROUP;
+                const size_t count = read_end - first < GROUP ? read_end - first : GROUP;
+                layout->kernels.transpose(tile, view->values + first, view->row_stride, row_count, count);
+                tile_end = first + GROUP;
+            }
+            values = tile + feature->feature % GROUP * ROWS;
+        } else {
+            copy_feature(tile, view, view->used ? feature->used : feature->feature, row_count);
+        }
+        layout->kernels.quantise(codes, values, (row_count + GROUP - 1) / GROUP, feature, layout->tables);
+    }
+}
+
+/* The end of the trees from `begin` on that are all to be walked in the model, or all for the kernels. */
+static size_t end_of_run(const foreloop_gbdt_layout *layout, size_t begin, size_t end) {
+    const bool walked = layout->trees[begin].shape == FORELOOP_TREES_WALK;
+    size_t next = begin + 1;
+    while (next < end && (layout->trees[next].shape == FORELOOP_TREES_WALK) == walked)
+        next++;
+    return next;
+}
+
+static foreloop_trees_data kernel_data(const foreloop_gbdt_layout *layout) {
+    return (foreloop_trees_data){layout->thresholds, layout->columns, layout->joins, layout->leaves, layout->nodes};
+}
+
+/* Adds the trees begin <= t < end of a chunk to the sums. */
+static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const row_view *view, size_t row_count,
+                      const int8_t *codes, float sums[ROWS]) {
+    const foreloop_gbdt_layout *layout = gbdt->layout;
+    const foreloop_trees_data data = kernel_data(layout);
+    for (size_t next; begin < end; begin = next) {
+        next = end_of_run(layout, begin, end);
+        if (layout->trees[begin].shape != FORELOOP_TREES_WALK)
+            layout->kernels.add(sums, codes, row_count, &data, layout->trees + begin, next - begin);
+        else
+            for (size_t t = begin; t < next; t++)
+                walk_rows(gbdt, &gbdt->trees[t], view, row_count, sums);
+    }
+}
+
+/* The margins of all outputs for at most ROWS rows. */
+static void margins_of_block(const foreloop_gbdt *gbdt, const row_view *view, size_t row_count, float *outputs) {
+    alignas(64) int8_t codes[FORELOOP_TREES_COLUMNS * ROWS];
+    const size_t outputs_per_row = gbdt->output_count;
+    for (size_t r = 0; r < row_count; r++)
+        memcpy(outputs + r * outputs_per_row, gbdt->base_margins, outputs_per_row * sizeof *outputs);
+    for (size_t c = 0; c < gbdt->layout->chunk_count; c++) {
+        const foreloop_gbdt_chunk *chunk = &gbdt->layout->chunks[c];
+        quantise_block(gbdt, chunk, view, row_count, codes);
+        for (size_t k = 0; k < outputs_per_row; k++) {
+            const size_t begin = gbdt->output_trees[k], end = gbdt->output_trees[k + 1];
+            float sums[ROWS] = {0};
+            if (end <= chunk->tree_begin || begin >= chunk->tree_end)
+                continue;
+            for (size_t r = 0; r < row_count; r++)
+                sums[r] = outputs[r * outputs_per_row + k];
+            add_trees(gbdt, begin > chunk->tree_begin ? begin : chunk->tree_begin,
+                      end < chunk->tree_end ? end : chunk->tree_end, view, row_count, codes, sums);
+            for (size_t r = 0; r < row_count; r++)
+                outputs[r * outputs_per_row + k] = sums[r];
+        }
+    }
+}
+
+/* ---- Single rows ------------------------------------------------------------------------------------------------- */
+
+/* The sum and trees begin <= t < end of the model, walked: the lanes are neighbouring trees. */
+static float add_walks(const foreloop_gbdt *gbdt, size_t begin, size_t end, const float *row, float sum) {
+    const row_view view = {row, 0, 1, NULL};
     const float *const rows[LANES] = {row, row, row, row, row, row, row, row};
-    float sum = gbdt->base_margins[output];
-    size_t end = gbdt->output_trees[output + 1];
-    for (size_t first = gbdt->output_trees[output]; first < end; first += LANES) {
+    for (size_t first = begin; first < end; first += LANES) {
         uint32_t nodes[LANES], depth = 0;
         bool categorical = false;
         size_t count = end - first < LANES ? end - first : LANES;
@@ -71,41 +200,40 @@ static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float
             depth = tree->depth > depth ? tree->depth : depth;
             categorical |= tree->categorical != 0;
         }
-        walk(gbdt, depth, categorical, rows, nodes);
+        walk(gbdt, depth, categorical, &view, rows, nodes);
         for (size_t lane = 0; lane < count; lane++)
             sum += gbdt->nodes[nodes[lane]].split.leaf;
     }
     return sum;
 }
 
-/* Adds one tree to the sums of LANES neighbouring rows, one in each lane. */
-static void add_tree_to_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree, const float *rows,
-                             size_t stride, float *sums, size_t sum_stride) {
-    const float *lane_rows[LANES];
-    uint32_t nodes[LANES];
-    for (size_t lane = 0; lane < LANES; lane++) {
-        lane_rows[lane] = rows + lane * stride;
-        nodes[lane] = tree->root;
+/* The margin of one output for one row. */
+static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float *row) {
+    const foreloop_gbdt_layout *layout = gbdt->layout;
+    const foreloop_trees_data data = kernel_data(layout);
+    const size_t end = gbdt->output_trees[output + 1];
+    float sum = gbdt->base_margins[output];
+    for (size_t begin = gbdt->output_trees[output], next; begin < end; begin = next) {
+        next = end_of_run(layout, begin, end);
+        sum = layout->trees[begin].shape == FORELOOP_TREES_WALK
+                  ? add_walks(gbdt, begin, next, row, sum)
+                  : layout->kernels.add_row(sum, row, &data, layout->trees + begin, next - begin);
     }
-    walk(gbdt, tree->depth, tree->categorical != 0, lane_rows, nodes);
-    for (size_t lane = 0; lane < LANES; lane++)
-        sums[lane * sum_stride] += gbdt->nodes[nodes[lane]].split.leaf;
+    return sum;
 }
 
-/* The margins of all outputs for a block of rows: LANES rows at a time tree by tree, the rest row by row. */
-static void margins_of_block(const foreloop_gbdt *gbdt, const float *rows, size_t stride, size_t row_count,
-                             float *outputs) {
-    const size_t outputs_per_row = gbdt->output_count, in_lanes = row_count - row_count % LANES;
-    for (size_t k = 0; k < outputs_per_row; k++) {
-        for (size_t r = 0; r < in_lanes; r++)
-            outputs[r * outputs_per_row + k] = gbdt->base_margins[k];
-        for (size_t t = gbdt->output_trees[k]; t < gbdt->output_trees[k + 1]; t++)
-            for (size_t r = 0; r < in_lanes; r += LANES)
-                add_tree_to_rows(gbdt, &gbdt->trees[t], rows + r * stride, stride, outputs + r * outputs_per_row + k,
-                                 outputs_per_row);
-        for (size_t r = in_lanes; r < row_count; r++)
-            outputs[r * outputs_per_row + k] = margin_of_row(gbdt, k, rows + r * stride);
+/* ---- Entries ----------------------------------------------------------------------------------------------------- */
+
+static void margins_of_rows(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
+                            float *outputs) {
+    if (row_count >= gbdt->layout->min_rows) {
+        const row_view view = {rows, stride, 1, NULL};
+        margins_of_block(gbdt, &view, row_count, outputs);
+        return;
     }
+    for (size_t r = 0; r < row_count; r++)
+        for (size_t k = 0; k < gbdt->output_count; k++)
+            outputs[r * gbdt->output_count + k] = margin_of_row(gbdt, k, rows + r * stride);
 }
 
 static float class_of_row(const foreloop_gbdt *gbdt, const float *row) {
@@ -125,10 +253,14 @@ float foreloop_gbdt_margin(const foreloop_gbdt *gbdt, const float *row) {
     return margin_of_row(gbdt, 0, row);
 }
 
+void foreloop_gbdt_margin_block(const foreloop_gbdt *gbdt, const float *values, size_t stride, size_t row_count,
+                                float *margins) {
+    const row_view block = {values, 1, stride, gbdt->layout};
+    margins_of_block(gbdt, &block, row_count, margins);
+}
+
 foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
                                       int margin, float *outputs, foreloop_error *error) {
-    /* Rows of a block stay in the second-level cache while all trees pass over them. */
-    enum { BLOCK = 64 };
     if (!gbdt || (row_count > 0 && (!outputs || (!rows && gbdt->feature_count > 0))))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_predict: NULL argument");
     if (stride < gbdt->feature_count)
@@ -145,12 +277,12 @@ foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *ro
             outputs[r] = class_of_row(gbdt, rows + r * stride);
         return FORELOOP_OK;
     }
-    for (size_t r = 0; r < row_count; r += BLOCK) {
-        size_t count = row_count - r < BLOCK ? row_count - r : BLOCK;
-        float *block = outputs + r * gbdt->output_count;
-        margins_of_block(gbdt, rows + r * stride, stride, count, block);
+    for (size_t r = 0; r < row_count; r += ROWS) {
+        const size_t count = row_count - r < ROWS ? row_count - r : ROWS;
+        float *margins = outputs + r * gbdt->output_count;
+        margins_of_rows(gbdt, rows + r * stride, count, stride, margins);
         for (size_t i = 0; !margin && i < count; i++)
-            foreloop_gbdt_transform_row(gbdt->objective, block + i * gbdt->output_count, gbdt->output_count);
+            foreloop_gbdt_transform_row(gbdt->objective, margins + i * gbdt->output_count, gbdt->output_count);
     }
     return FORELOOP_OK;
 }

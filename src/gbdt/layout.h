@@ -1,0 +1,54 @@
+/* The trees once more, in the layouts that the kernels of trees_f32 take, made from the checked model when it is
+ * opened.
+ *
+ * Each tree has one of three shapes, by this rule:
+ *   complete   depth at most 8, and a complete tree of its depth has at most 4 times its splits;
+ *   joins      at most 256 leaves;
+ *   walk       every other tree, and every tree with a categorical split, a threshold that is NaN or a feature from
+ * 2^21 on: such trees are walked in the model itself. */
+#ifndef FORELOOP_GBDT_LAYOUT_H
+#define FORELOOP_GBDT_LAYOUT_H
+
+#include "gbdt/model.h"
+#include "kernels_cpu/trees_f32.h"
+
+/* Neighbouring trees that share columns of codes. */
+typedef struct foreloop_gbdt_chunk {
+    size_t tree_begin, tree_end;
+    size_t feature_begin, feature_end;
+} foreloop_gbdt_chunk;
+
+struct foreloop_gbdt_layout {
+    foreloop_trees_f32 kernels;
+    size_t min_rows;            /* from so many on a block is faster than row by row */
+    foreloop_trees_tree *trees; /* of gbdt->trees, one by one */
+
+    foreloop_gbdt_chunk *chunks;
+    size_t chunk_count, chunk_capacity;
+    foreloop_trees_feature *features; /* ascending by feature in each chunk */
+    size_t feature_count, feature_capacity;
+    float *tables;
+    size_t table_size, table_capacity;
+
+    /* Arrays of foreloop_trees_data. */
+    uint32_t *thresholds;
+    uint16_t *columns;
+    foreloop_trees_join *joins;
+    float *leaves;
+    foreloop_trees_node *nodes;
+    size_t test_count, threshold_capacity, column_capacity;
+    size_t join_count, join_capacity;
+    size_t leaf_count, leaf_capacity;
+    size_t node_count, node_capacity;
+
+    uint32_t *used; /* the features that the trees read, ascending */
+    size_t used_count, used_capacity;
+};
+
+/* Makes gbdt->layout for the highest tier of the machine that is not above `limit`. */
+foreloop_status foreloop_gbdt_layout_make(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error);
+/* The number of a feature that trees read among those that they read. */
+size_t foreloop_gbdt_used_place(const foreloop_gbdt_layout *layout, uint32_t feature);
+void foreloop_gbdt_layout_close(const foreloop_allocator *allocator, foreloop_gbdt_layout *layout);
+
+#endif

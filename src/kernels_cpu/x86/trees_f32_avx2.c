@@ -1,0 +1,275 @@
+/*
+ * trees_f32 on AVX2: as on AVX-512, but a register holds the bytes of 32 rows, so that a block is two halves, and
+ * leaves are gathered.
+ */
+#include "kernels_cpu/trees_f32.h"
+#include <immintrin.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- Transposing ------------------------------------------------------------------------------------------------- */
+
+INLINE void transpose_8x8(__m256 r[8]) {
+    __m256 t[8];
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        __m256 low = r[i], high = r[i + 4];
+        r[i] = _mm256_permute2f128_ps(low, high, 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(low, high, 0x31);
+    }
+}
+
+static void transpose(float *tile, const float *rows, size_t row_stride, size_t row_count, size_t feature_count) {
+    const size_t padded = (row_count + FORELOOP_TREES_GROUP - 1) / FORELOOP_TREES_GROUP * FORELOOP_TREES_GROUP;
+    const __m256i places = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+    for (size_t feature = 0; feature < FORELOOP_TREES_GROUP; feature += 8) {
+        const size_t given = feature_count > feature ? feature_count - feature : 0;
+        const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)given), places);
+        for (size_t first = 0; first < padded; first += 8) {
+            __m256 r[8];
+            for (size_t i = 0; i < 8; i++)
+                r[i] = first + i < row_count && given > 0
+                           ? _mm256_maskload_ps(rows + (first + i) * row_stride + feature, mask)
+                           : _mm256_setzero_ps();
+            transpose_8x8(r);
+            for (size_t i = 0; i < 8; i++)
+                _mm256_storeu_ps(tile + (feature + i) * FORELOOP_TREES_ROWS + first, r[i]);
+        }
+    }
+}
+
+/* ---- Codes ------------------------------------------------------------------------------------------------------- */
+
+/* The thresholds at places m of one level; up to level 4 the table is in registers. */
+INLINE __m256 look_up(const __m256 t[4], const float *table, int level, __m256i m) {
+    if (level < 3)
+        return _mm256_permutevar8x32_ps(t[0], m);
+    if (level == 3)
+        return _mm256_permutevar8x32_ps(t[1], m);
+    if (level == 4)
+        return _mm256_blendv_ps(_mm256_permutevar8x32_ps(t[2], m), _mm256_permutevar8x32_ps(t[3], m),
+                                _mm256_castsi256_ps(_mm256_slli_epi32(m, 28)));
+    return _mm256_i32gather_ps(table, m, 4);
+}
+
+/* 16 codes from two registers of 8, in order. */
+INLINE __m128i pack_codes(const __m256i codes[2]) {
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(codes[0], codes[1]), 0xd8);
+    return _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+}
+
+INLINE void quantise_groups(int8_t *codes, const float *values, size_t group_count,
+                            const foreloop_trees_feature *feature, const float *table, int levels) {
+    __m256 t[4];
+    for (int i = 0; i < 4 && i << 3 < 1 << levels; i++)
+        t[i] = _mm256_loadu_ps(table + 8 * i);
+    const __m256i zero = _mm256_set1_epi32((1 << levels) + 128); /* the place of code 0 */
+    for (size_t g = 0; g < group_count; g++) {
+        __m256 x[2];
+        __m256i m[2], right[2];
+        for (int i = 0; i < 2; i++) {
+            x[i] = _mm256_loadu_ps(values + 16 * g + 8 * (size_t)i);
+            m[i] = _mm256_set1_epi32(1);
+        }
+        for (int level = 0; level < levels; level++)
+            for (int i = 0; i < 2; i++) {
+                __m256 not_above = _mm256_cmp_ps(look_up(t, table, level, m[i]), x[i], _CMP_LE_OQ);
+                m[i] = _mm256_sub_epi32(_mm256_add_epi32(m[i], m[i]), _mm256_castps_si256(not_above));
+            }
+        for (int i = 0; i < 2; i++) {
+            const __m256 missing = _mm256_cmp_ps(x[i], x[i], _CMP_UNORD_Q);
+            m[i] = _mm256_sub_epi32(m[i], zero); /* NaN is below every threshold here */
+            right[i] =
+                _mm256_blendv_epi8(m[i], _mm256_set1_epi32((int)feature->count - 128), _mm256_castps_si256(missing));
+        }
+        if (feature->lefts < FORELOOP_TREES_COLUMNS)
+            _mm_store_si128((__m128i *)(codes + feature->lefts * FORELOOP_TREES_ROWS + 16 * g), pack_codes(m));
+        if (feature->rights < FORELOOP_TREES_COLUMNS)
+            _mm_store_si128((__m128i *)(codes + feature->rights * FORELOOP_TREES_ROWS + 16 * g), pack_codes(right));
+    }
+}
+
+static void quantise(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
+                     const float *tables) {
+    const float *table = tables + feature->table;
+    switch (feature->levels) {
+    case 4:
+        quantise_groups(codes, values, group_count, feature, table, 4);
+        break;
+    case 5:
+        quantise_groups(codes, values, group_count, feature, table, 5);
+        break;
+    case 6:
+        quantise_groups(codes, values, group_count, feature, table, 6);
+        break;
+    case 7:
+        quantise_groups(codes, values, group_count, feature, table, 7);
+        break;
+    default:
+        quantise_groups(codes, values, group_count, feature, table, 8);
+    }
+}
+
+/* ---- Trees ------------------------------------------------------------------------------------------------------- */
+
+/* A tree's tests and the codes of the half block. */
+typedef struct tests {
+    const uint32_t *thresholds;
+    const uint16_t *columns;
+    const int8_t *codes;
+} tests;
+
+INLINE __m256i column(const tests *t, size_t i) {
+    return _mm256_load_si256((const __m256i *)(t->codes + t->columns[i]));
+}
+
+INLINE __m256i test(const tests *t, size_t i) {
+    return _mm256_subs_epi8(_mm256_set1_epi32((int)t->thresholds[i]), column(t, i));
+}
+
+INLINE __m256i choose(__m256i right, __m256i if_left, __m256i if_right) {
+    return _mm256_blendv_epi8(if_left, if_right, right);
+}
+
+/* The test that rows meet among the 2, 4, 8, 16 tests from i on; bits[0] is the uppermost level's that tells. */
+INLINE __m256i choose_2(const tests *t, size_t i, const __m256i *bits) {
+    return choose(bits[0], test(t, i), test(t, i + 1));
+}
+INLINE __m256i choose_4(const tests *t, size_t i, const __m256i *bits) {
+    return choose(bits[0], choose_2(t, i, bits + 1), choose_2(t, i + 2, bits + 1));
+}
+INLINE __m256i choose_8(const tests *t, size_t i, const __m256i *bits) {
+    return choose(bits[0], choose_4(t, i, bits + 1), choose_4(t, i + 4, bits + 1));
+}
+INLINE __m256i choose_16(const tests *t, size_t i, const __m256i *bits) {
+    return choose(bits[0], choose_8(t, i, bits + 1), choose_8(t, i + 8, bits + 1));
+}
+
+/* The same for 2^level tests, level > 4, in a loop over sixteens that keeps the code small. */
+INLINE __m256i choose_many(const tests *t, size_t i, const __m256i *bits, int level) {
+    __m256i chosen[FORELOOP_TREES_LEAVES / 32];
+    const int count = 1 << (level - 4);
+    for (int j = 0; j < count; j++)
+        chosen[j] = choose_16(t, i + 16 * (size_t)j, bits + level - 4);
+    for (int width = count / 2, l = level - 5; width > 0; width /= 2, l--)
+        for (int j = 0; j < width; j++)
+            chosen[j] = choose(bits[l], chosen[2 * j], chosen[2 * j + 1]);
+    return chosen[0];
+}
+
+/* Leaf numbers for the rows: the top `depth` bits of each byte. */
+INLINE __m256i leaf_numbers(const tests *t, int depth) {
+    const __m256i top = _mm256_set1_epi8((char)0x80);
+    __m256i bits[FORELOOP_TREES_DEPTH];
+    for (int level = 0; level < depth; level++) {
+        const size_t i = ((size_t)1 << level) - 1;
+        bits[level] = level == 0   ? test(t, i)
+                      : level == 1 ? choose_2(t, i, bits)
+                      : level == 2 ? choose_4(t, i, bits)
+                      : level == 3 ? choose_8(t, i, bits)
+                      : level == 4 ? choose_16(t, i, bits)
+                                   : choose_many(t, i, bits, level);
+    }
+    __m256i numbers = bits[depth - 1];
+    for (int level = depth - 2; level >= 0; level--)
+        numbers = _mm256_or_si256(_mm256_and_si256(top, bits[level]),
+                                  _mm256_andnot_si256(top, _mm256_srli_epi16(numbers, 1)));
+    return numbers;
+}
+
+/* sums[i] has rows i, i + 4, i + 8 ...: those in byte i of each 32-bit element of a register of 32 rows. */
+INLINE void add_leaves(__m256 sums[4], const float *leaves, __m256i numbers, int depth) {
+    const __m256i mask = _mm256_set1_epi32((1 << depth) - 1);
+    for (int i = 0; i < 4; i++) {
+        const __m256i index = _mm256_and_si256(_mm256_srli_epi32(numbers, 8 * i + 8 - depth), mask);
+        sums[i] = _mm256_add_ps(sums[i], _mm256_i32gather_ps(leaves, index, 4));
+    }
+}
+
+INLINE void add_joins(__m256 sums[4], const tests *t, const foreloop_trees_join *joins, size_t count,
+                      const float *leaves) {
+    __m256i slots[FORELOOP_TREES_SLOTS];
+    slots[0] = _mm256_setzero_si256();
+    for (size_t i = 0; i < count; i++) {
+        const __m256i right = _mm256_cmpgt_epi8(column(t, i), _mm256_set1_epi32((int)t->thresholds[i]));
+        slots[joins[i].into] = _mm256_blendv_epi8(
+            slots[joins[i].left], _mm256_add_epi8(slots[joins[i].right], _mm256_set1_epi32((int)joins[i].left_leaves)),
+            right);
+    }
+    add_leaves(sums, leaves, slots[1], 8);
+}
+
+static void add_to_half(float *sums, const int8_t *codes, const foreloop_trees_data *data,
+                        const foreloop_trees_tree *trees, size_t tree_count) {
+    __m256 s[4];
+    float stored[8];
+    for (int i = 0; i < 4; i++)
+        s[i] = _mm256_i32gather_ps(sums + i, _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0), 4);
+    for (size_t k = 0; k < tree_count; k++) {
+        const foreloop_trees_tree *tree = &trees[k];
+        const tests t = {data->thresholds + tree->test, data->columns + tree->test, codes};
+        const float *leaves = data->leaves + tree->leaf;
+        if (tree->shape == FORELOOP_TREES_JOINS) {
+            add_joins(s, &t, data->joins + tree->join, tree->test_count, leaves);
+            continue;
+        }
+        switch (tree->depth) {
+        case 0:
+            for (int i = 0; i < 4; i++)
+                s[i] = _mm256_add_ps(s[i], _mm256_set1_ps(leaves[0]));
+            break;
+        case 1:
+            add_leaves(s, leaves, leaf_numbers(&t, 1), 1);
+            break;
+        case 2:
+            add_leaves(s, leaves, leaf_numbers(&t, 2), 2);
+            break;
+        case 3:
+            add_leaves(s, leaves, leaf_numbers(&t, 3), 3);
+            break;
+        case 4:
+            add_leaves(s, leaves, leaf_numbers(&t, 4), 4);
+            break;
+        case 5:
+            add_leaves(s, leaves, leaf_numbers(&t, 5), 5);
+            break;
+        case 6:
+            add_leaves(s, leaves, leaf_numbers(&t, 6), 6);
+            break;
+        case 7:
+            add_leaves(s, leaves, leaf_numbers(&t, 7), 7);
+            break;
+        default:
+            add_leaves(s, leaves, leaf_numbers(&t, 8), 8);
+        }
+    }
+    for (size_t i = 0; i < 4; i++) {
+        _mm256_storeu_ps(stored, s[i]);
+        for (size_t j = 0; j < 8; j++)
+            sums[4 * j + i] = stored[j];
+    }
+}
+
+static void add(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
+                const foreloop_trees_tree *trees, size_t tree_count) {
+    for (size_t first = 0; first < row_count; first += 32)
+        add_to_half(sums + first, codes + first, data, trees, tree_count);
+}
+
+void foreloop_trees_f32_avx2(foreloop_trees_f32 *kernels) {
+    kernels->tier = FORELOOP_TIER_AVX2;
+    kernels->costs = (foreloop_trees_costs){.test = 15, .join = 30, .feature = 200, .step = 23};
+    kernels->transpose = transpose;
+    kernels->quantise = quantise;
+    kernels->add = add;
+    kernels->add_row = foreloop_trees_f32_add_row_ref; /* gathers of 8 are no faster */
+}

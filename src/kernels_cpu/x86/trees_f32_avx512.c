@@ -1,0 +1,376 @@
+/*
+ * trees_f32 on AVX-512: the 64 rows of a block are the bytes of one register, and only the top bit of a byte counts: 1
+ * is right. The tests of a level are brought down to the one that the row meets by choosing between neighbours with the
+ * bits of the levels above.
+ */
+#include "kernels_cpu/trees_f32.h"
+#include <immintrin.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- Transposing ------------------------------------------------------------------------------------------------- */
+
+/* Transposes 16 x 16 floats: four rounds, in which 2, 4, 8 and 16 rows come together. */
+INLINE void transpose_group(__m512 r[16]) {
+    __m512 t[16];
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
+        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
+    }
+    for (int i = 0; i < 8; i++) {
+        r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+        r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+    }
+}
+
+static void transpose(float *tile, const float *rows, size_t row_stride, size_t row_count, size_t feature_count) {
+    const __mmask16 features = (__mmask16)((1u << feature_count) - 1);
+    for (size_t first = 0; first < row_count; first += 16) {
+        __m512 r[16];
+        for (size_t i = 0; i < 16; i++)
+            r[i] = first + i < row_count ? _mm512_maskz_loadu_ps(features, rows + (first + i) * row_stride)
+                                         : _mm512_setzero_ps();
+        transpose_group(r);
+        for (size_t i = 0; i < 16; i++)
+            _mm512_storeu_ps(tile + i * FORELOOP_TREES_ROWS + first, r[i]);
+    }
+}
+
+/* ---- Codes ------------------------------------------------------------------------------------------------------- */
+
+/* The thresholds at places m of one level; up to level 6 the table is in registers. */
+INLINE __m512 look_up(const __m512 t[8], const float *table, int level, __m512i m) {
+    if (level < 4)
+        return _mm512_permutexvar_ps(m, t[0]);
+    if (level == 4)
+        return _mm512_permutexvar_ps(m, t[1]);
+    if (level == 5)
+        return _mm512_permutex2var_ps(t[2], m, t[3]);
+    if (level == 6)
+        return _mm512_mask_blend_ps(_mm512_test_epi32_mask(m, _mm512_set1_epi32(32)),
+                                    _mm512_permutex2var_ps(t[4], m, t[5]), _mm512_permutex2var_ps(t[6], m, t[7]));
+    return _mm512_i32gather_ps(m, table, 4);
+}
+
+/* m[g] = the codes of a group of values, NaN being below every threshold. Permutations and comparisons share a port,
+ * so that the first two levels, of one threshold and of two, do without permutations. */
+INLINE void find_codes(__m512i *m, const __m512 *x, const float *table, int levels, int groups) {
+    __m512 t[8];
+    for (int i = 0; i < 8 && i << 4 < 1 << levels; i++)
+        t[i] = _mm512_loadu_ps(table + 16 * i);
+    for (int g = 0; g < groups; g++) {
+        const __mmask16 upper = _mm512_cmp_ps_mask(_mm512_set1_ps(table[1]), x[g], _CMP_LE_OQ);
+        const __m512 second = _mm512_mask_blend_ps(upper, _mm512_set1_ps(table[2]), _mm512_set1_ps(table[3]));
+        m[g] = _mm512_mask_blend_epi32(upper, _mm512_set1_epi32(4), _mm512_set1_epi32(6));
+        m[g] = _mm512_mask_or_epi32(m[g], _mm512_cmp_ps_mask(second, x[g], _CMP_LE_OQ), m[g], _mm512_set1_epi32(1));
+    }
+    for (int level = 2; level < levels; level++)
+        for (int g = 0; g < groups; g++) {
+            const __mmask16 not_above = _mm512_cmp_ps_mask(look_up(t, table, level, m[g]), x[g], _CMP_LE_OQ);
+            m[g] = _mm512_add_epi32(m[g], m[g]);
+            m[g] = _mm512_mask_or_epi32(m[g], not_above, m[g], _mm512_set1_epi32(1));
+        }
+    for (int g = 0; g < groups; g++)
+        m[g] = _mm512_sub_epi32(m[g], _mm512_set1_epi32((1 << levels) + 128)); /* code 0 stands for -128 */
+}
+
+/* The codes of a whole block. */
+INLINE void quantise_block(int8_t *codes, const float *values, const foreloop_trees_feature *feature,
+                           const float *table, int levels) {
+    __m512 x[4];
+    __m512i m[4];
+    __mmask64 missing = 0;
+    for (int g = 0; g < 4; g++) {
+        x[g] = _mm512_loadu_ps(values + 16 * g);
+        missing |= (__mmask64)_mm512_cmp_ps_mask(x[g], x[g], _CMP_UNORD_Q) << 16 * g;
+    }
+    find_codes(m, x, table, levels, 4);
+    /* Packing works within 128 bits: rows come out in fours, 0-3, 16-19, 32-35, 48-51, 4-7 ... */
+    const __m512i fours = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    const __m512i packed = _mm512_permutexvar_epi32(
+        fours, _mm512_packs_epi16(_mm512_packs_epi32(m[0], m[1]), _mm512_packs_epi32(m[2], m[3])));
+    if (feature->lefts < FORELOOP_TREES_COLUMNS)
+        _mm512_store_si512(codes + feature->lefts * FORELOOP_TREES_ROWS, packed);
+    if (feature->rights < FORELOOP_TREES_COLUMNS)
+        _mm512_store_si512(codes + feature->rights * FORELOOP_TREES_ROWS,
+                           _mm512_mask_blend_epi8(missing, packed, _mm512_set1_epi8((char)(feature->count - 128))));
+}
+
+/* The codes of one group of rows. */
+INLINE void quantise_group(int8_t *codes, const float *values, const foreloop_trees_feature *feature,
+                           const float *table, int levels) {
+    const __m512 x = _mm512_loadu_ps(values);
+    __m512i m;
+    find_codes(&m, &x, table, levels, 1);
+    if (feature->lefts < FORELOOP_TREES_COLUMNS)
+        _mm_store_si128((__m128i *)(codes + feature->lefts * FORELOOP_TREES_ROWS), _mm512_cvtepi32_epi8(m));
+    m = _mm512_mask_mov_epi32(m, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32((int)feature->count - 128));
+    if (feature->rights < FORELOOP_TREES_COLUMNS)
+        _mm_store_si128((__m128i *)(codes + feature->rights * FORELOOP_TREES_ROWS), _mm512_cvtepi32_epi8(m));
+}
+
+INLINE void quantise_levels(int8_t *codes, const float *values, size_t group_count,
+                            const foreloop_trees_feature *feature, const float *table, int levels) {
+    if (group_count == 4)
+        quantise_block(codes, values, feature, table, levels);
+    else
+        for (size_t g = 0; g < group_count; g++)
+            quantise_group(codes + 16 * g, values + 16 * g, feature, table, levels);
+}
+
+static void quantise(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
+                     const float *tables) {
+    const float *table = tables + feature->table;
+    switch (feature->levels) {
+    case 4:
+        quantise_levels(codes, values, group_count, feature, table, 4);
+        break;
+    case 5:
+        quantise_levels(codes, values, group_count, feature, table, 5);
+        break;
+    case 6:
+        quantise_levels(codes, values, group_count, feature, table, 6);
+        break;
+    case 7:
+        quantise_levels(codes, values, group_count, feature, table, 7);
+        break;
+    default:
+        quantise_levels(codes, values, group_count, feature, table, 8);
+    }
+}
+
+/* ---- Trees ------------------------------------------------------------------------------------------------------- */
+
+/* A tree's tests and the block's codes. */
+typedef struct tests {
+    const uint32_t *thresholds;
+    const uint16_t *columns;
+    const int8_t *codes;
+} tests;
+
+INLINE __m512i test(const tests *t, size_t i) {
+    return _mm512_subs_epi8(_mm512_set1_epi32((int)t->thresholds[i]), _mm512_load_si512(t->codes + t->columns[i]));
+}
+
+INLINE __m512i choose(__m512i right, __m512i if_left, __m512i if_right) {
+    return _mm512_ternarylogic_epi32(right, if_right, if_left, 0xca);
+}
+
+/* The test that rows meet among the 2, 4, 8, 16 tests from i on; bits[0] is the uppermost level's that tells. */
+INLINE __m512i choose_2(const tests *t, size_t i, const __m512i *bits) {
+    return choose(bits[0], test(t, i), test(t, i + 1));
+}
+INLINE __m512i choose_4(const tests *t, size_t i, const __m512i *bits) {
+    return choose(bits[0], choose_2(t, i, bits + 1), choose_2(t, i + 2, bits + 1));
+}
+INLINE __m512i choose_8(const tests *t, size_t i, const __m512i *bits) {
+    return choose(bits[0], choose_4(t, i, bits + 1), choose_4(t, i + 4, bits + 1));
+}
+INLINE __m512i choose_16(const tests *t, size_t i, const __m512i *bits) {
+    return choose(bits[0], choose_8(t, i, bits + 1), choose_8(t, i + 8, bits + 1));
+}
+
+/* The same for 2^level tests, level > 4, in a loop over sixteens that keeps the code small. */
+INLINE __m512i choose_many(const tests *t, size_t i, const __m512i *bits, int level) {
+    __m512i chosen[FORELOOP_TREES_LEAVES / 32];
+    const int count = 1 << (level - 4);
+    for (int j = 0; j < count; j++)
+        chosen[j] = choose_16(t, i + 16 * (size_t)j, bits + level - 4);
+    for (int width = count / 2, l = level - 5; width > 0; width /= 2, l--)
+        for (int j = 0; j < width; j++)
+            chosen[j] = choose(bits[l], chosen[2 * j], chosen[2 * j + 1]);
+    return chosen[0];
+}
+
+/* Leaf numbers for the rows: the top `depth` bits of each byte. */
+INLINE __m512i leaf_numbers(const tests *t, int depth) {
+    __m512i bits[FORELOOP_TREES_DEPTH];
+    for (int level = 0; level < depth; level++) {
+        const size_t i = ((size_t)1 << level) - 1;
+        bits[level] = level == 0   ? test(t, i)
+                      : level == 1 ? choose_2(t, i, bits)
+                      : level == 2 ? choose_4(t, i, bits)
+                      : level == 3 ? choose_8(t, i, bits)
+                      : level == 4 ? choose_16(t, i, bits)
+                                   : choose_many(t, i, bits, level);
+    }
+    __m512i numbers = bits[depth - 1];
+    for (int level = depth - 2; level >= 0; level--)
+        numbers = choose(_mm512_set1_epi8((char)0x80), _mm512_srli_epi16(numbers, 1), bits[level]);
+    return numbers;
+}
+
+/* The leaves whose numbers are the top `depth` bits of byte `byte` of each 32-bit element. */
+INLINE __m512 look_up_leaves(const float *leaves, __m512i numbers, int depth, int byte) {
+    const __m512i index = _mm512_srli_epi32(numbers, (unsigned)(8 * byte + 8 - depth));
+    if (depth <= 4) /* a permutation takes 4 bits of an index, or 5 */
+        return _mm512_permutexvar_ps(depth == 4 ? index : _mm512_and_si512(index, _mm512_set1_epi32((1 << depth) - 1)),
+                                     _mm512_loadu_ps(leaves));
+    if (depth == 5)
+        return _mm512_permutex2var_ps(_mm512_loadu_ps(leaves), index, _mm512_loadu_ps(leaves + 16));
+    if (depth == 6)
+        return _mm512_mask_blend_ps(
+            _mm512_test_epi32_mask(numbers, _mm512_set1_epi32((int)(0x80u << 8 * byte))),
+            _mm512_permutex2var_ps(_mm512_loadu_ps(leaves), index, _mm512_loadu_ps(leaves + 16)),
+            _mm512_permutex2var_ps(_mm512_loadu_ps(leaves + 32), index, _mm512_loadu_ps(leaves + 48)));
+    return _mm512_i32gather_ps(_mm512_and_si512(index, _mm512_set1_epi32((1 << depth) - 1)), leaves, 4);
+}
+
+/* sums[i] has rows i, i + 4, i + 8 ...: those in byte i of each 32-bit element of a register of 64 rows. */
+INLINE void add_leaves(__m512 sums[4], const float *leaves, __m512i numbers, int depth) {
+    for (int i = 0; i < 4; i++)
+        sums[i] = _mm512_add_ps(sums[i], look_up_leaves(leaves, numbers, depth, i));
+}
+
+INLINE void add_joins(__m512 sums[4], const tests *t, const foreloop_trees_join *joins, size_t count,
+                      const float *leaves) {
+    __m512i slots[FORELOOP_TREES_SLOTS];
+    slots[0] = _mm512_setzero_si512();
+    for (size_t i = 0; i < count; i++) {
+        __mmask64 right = _mm512_cmplt_epi8_mask(_mm512_set1_epi32((int)t->thresholds[i]),
+                                                 _mm512_load_si512(t->codes + t->columns[i]));
+        slots[joins[i].into] = _mm512_mask_add_epi8(slots[joins[i].left], right, slots[joins[i].right],
+                                                    _mm512_set1_epi32((int)joins[i].left_leaves));
+    }
+    add_leaves(sums, leaves, slots[1], 8);
+}
+
+static void add(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
+                const foreloop_trees_tree *trees, size_t tree_count) {
+    (void)row_count; /* the whole block costs the same */
+    const __m512i places = _mm512_slli_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), 2);
+    __m512 s[4];
+    for (int i = 0; i < 4; i++)
+        s[i] = _mm512_i32gather_ps(places, sums + i, 4);
+    for (size_t k = 0; k < tree_count; k++) {
+        const foreloop_trees_tree *tree = &trees[k];
+        const tests t = {data->thresholds + tree->test, data->columns + tree->test, codes};
+        const float *leaves = data->leaves + tree->leaf;
+        if (tree->shape == FORELOOP_TREES_JOINS) {
+            add_joins(s, &t, data->joins + tree->join, tree->test_count, leaves);
+            continue;
+        }
+        switch (tree->depth) {
+        case 0:
+            for (int i = 0; i < 4; i++)
+                s[i] = _mm512_add_ps(s[i], _mm512_set1_ps(leaves[0]));
+            break;
+        case 1:
+            add_leaves(s, leaves, leaf_numbers(&t, 1), 1);
+            break;
+        case 2:
+            add_leaves(s, leaves, leaf_numbers(&t, 2), 2);
+            break;
+        case 3:
+            add_leaves(s, leaves, leaf_numbers(&t, 3), 3);
+            break;
+        case 4:
+            add_leaves(s, leaves, leaf_numbers(&t, 4), 4);
+            break;
+        case 5:
+            add_leaves(s, leaves, leaf_numbers(&t, 5), 5);
+            break;
+        case 6:
+            add_leaves(s, leaves, leaf_numbers(&t, 6), 6);
+            break;
+        case 7:
+            add_leaves(s, leaves, leaf_numbers(&t, 7), 7);
+            break;
+        default:
+            add_leaves(s, leaves, leaf_numbers(&t, 8), 8);
+        }
+    }
+    for (int i = 0; i < 4; i++)
+        _mm512_i32scatter_ps(sums + i, places, s[i], 4);
+}
+
+/* ---- A single row ------------------------------------------------------------------------------------------------ */
+
+/* Of 16 neighbouring trees, one in a lane: where their roots are, and which node each walk has come to. */
+typedef struct walks {
+    __m512i roots, current;
+} walks;
+
+/* Values and words of the nodes of all lanes. */
+INLINE void load_nodes(const walks *w, const foreloop_trees_node *nodes, __m512 *values, __m512i *words) {
+    const __m512i index = _mm512_add_epi32(w->roots, w->current);
+    const __m512i low = _mm512_i32gather_epi64(_mm512_castsi512_si256(index), nodes, 8);
+    const __m512i high = _mm512_i32gather_epi64(_mm512_extracti64x4_epi64(index, 1), nodes, 8);
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    *values = _mm512_castsi512_ps(_mm512_permutex2var_epi32(low, even, high));
+    *words = _mm512_permutex2var_epi32(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
+}
+
+INLINE void step(walks *w, const foreloop_trees_node *nodes, const float *row) {
+    __m512 values;
+    __m512i words;
+    load_nodes(w, nodes, &values, &words);
+    const __m512 x = _mm512_i32gather_ps(_mm512_srli_epi32(words, FORELOOP_TREES_FEATURE_SHIFT), row, 4);
+    const __mmask16 missing_left = _mm512_mask_test_epi32_mask(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), words,
+                                                               _mm512_set1_epi32(FORELOOP_TREES_DEFAULT_LEFT));
+    const __mmask16 split = _mm512_testn_epi32_mask(words, _mm512_set1_epi32(FORELOOP_TREES_IS_LEAF));
+    const __mmask16 not_less = _mm512_mask_cmp_ps_mask(split, x, values, _CMP_NLT_UQ);
+    w->current = _mm512_and_si512(words, _mm512_set1_epi32(FORELOOP_TREES_LEFT));
+    w->current =
+        _mm512_mask_add_epi32(w->current, _kandn_mask16(missing_left, not_less), w->current, _mm512_set1_epi32(1));
+}
+
+/* Walks of `groups` times 16 trees, of which tree_count are there. */
+INLINE float add_row_groups(float sum, const float *row, const foreloop_trees_node *nodes,
+                            const foreloop_trees_tree *trees, size_t tree_count, int groups) {
+    walks w[4];
+    unsigned depth = 0;
+    uint32_t roots[64];
+    float leaves[64];
+    for (size_t i = 0; i < 16 * (size_t)groups; i++) {
+        const foreloop_trees_tree *tree = &trees[i < tree_count ? i : 0];
+        roots[i] = tree->node;
+        depth = tree->depth > depth ? tree->depth : depth;
+    }
+    for (int g = 0; g < groups; g++) {
+        w[g].roots = _mm512_loadu_si512(roots + 16 * g);
+        w[g].current = _mm512_setzero_si512();
+    }
+    for (; depth > 0; depth--)
+        for (int g = 0; g < groups; g++)
+            step(&w[g], nodes, row);
+    for (int g = 0; g < groups; g++)
+        _mm512_storeu_ps(leaves + 16 * g,
+                         _mm512_i32gather_ps(_mm512_add_epi32(w[g].roots, w[g].current), (const float *)nodes, 8));
+    for (size_t i = 0; i < tree_count; i++)
+        sum += leaves[i];
+    return sum;
+}
+
+static float add_row(float sum, const float *row, const foreloop_trees_data *data, const foreloop_trees_tree *trees,
+                     size_t tree_count) {
+    for (; tree_count >= 64; trees += 64, tree_count -= 64)
+        sum = add_row_groups(sum, row, data->nodes, trees, 64, 4);
+    for (; tree_count > 0; trees += 16) {
+        const size_t count = tree_count < 16 ? tree_count : 16;
+        sum = add_row_groups(sum, row, data->nodes, trees, count, 1);
+        tree_count -= count;
+    }
+    return sum;
+}
+
+void foreloop_trees_f32_avx512(foreloop_trees_f32 *kernels) {
+    kernels->tier = FORELOOP_TIER_AVX512;
+    kernels->costs = (foreloop_trees_costs){.test = 7, .join = 22, .feature = 120, .step = 15};
+    kernels->transpose = transpose;
+    kernels->quantise = quantise;
+    kernels->add = add;
+    kernels->add_row = add_row;
+}
