@@ -35,6 +35,8 @@ typedef struct foreloop_transh_update {
  * What a rollout reads, and where its state lies. A state is state_size floats:
  *
  *     sum[latent]  p[kinds]  gamma[kinds]  aggregates[aggregates]  seen[kinds] (bytes, 1 for kinds that occurred)
+ *
+ * rounded up to whole vectors.
  */
 typedef struct foreloop_transh_program {
     size_t latent, kinds, aggregates, state_size;
@@ -98,7 +100,8 @@ static inline size_t foreloop_transh_at_seen(const foreloop_transh_program *prog
     return program->latent + 2 * program->kinds + program->aggregates;
 }
 static inline size_t foreloop_transh_state_size(const foreloop_transh_program *program) {
-    return foreloop_transh_at_seen(program) + program->kinds / sizeof(float);
+    const size_t end = foreloop_transh_at_seen(program) + program->kinds / sizeof(float);
+    return (end + FORELOOP_TRANSH_LANES - 1) / FORELOOP_TRANSH_LANES * FORELOOP_TRANSH_LANES;
 }
 
 #endif

@@ -1,7 +1,6 @@
 /* The kernels of the latent state on AVX-512: the same bits as the reference, 16 lanes at a time. */
 #include "kernels_cpu/transh_f32.h"
 #include <immintrin.h>
-#include <string.h>
 
 enum { LANES = FORELOOP_TRANSH_LANES };
 
@@ -59,10 +58,13 @@ static void affine(const float *matrix, const float *bias, const float *x, size_
 static inline void update(const foreloop_transh_update *how, __mmask16 fresh, const float *values, float *aggregates) {
     float *const at = aggregates + (size_t)how->vector * LANES;
     const __m512 value = _mm512_loadu_ps(values), old = _mm512_loadu_ps(at);
-    __m512 result = _mm512_mask_add_ps(old, how->add, old, value);
-    /* The second operand is taken when neither is larger. */
-    result = _mm512_mask_max_ps(result, how->max, value, old);
-    result = _mm512_mask_min_ps(result, how->min, value, old);
+    /* All that may be wanted first, then blends, as the chain from one update to the next runs through here. Of equal
+     * numbers max and min take the second operand. */
+    const __m512 sum = _mm512_add_ps(old, value);
+    const __m512 larger = _mm512_max_ps(value, old), smaller = _mm512_min_ps(value, old);
+    __m512 result = _mm512_mask_mov_ps(old, how->add, sum);
+    result = _mm512_mask_mov_ps(result, how->max, larger);
+    result = _mm512_mask_mov_ps(result, how->min, smaller);
     result = _mm512_mask_mov_ps(result, (__mmask16)(how->last | (fresh & how->all)), value);
     _mm512_storeu_ps(at, result);
 }
@@ -84,11 +86,12 @@ static inline __attribute__((always_inline)) void roll_products(const foreloop_t
     float *const products = to + program->latent, *const gamma = to + foreloop_transh_at_gamma(program);
     float *const aggregates = to + foreloop_transh_at_aggregates(program);
     unsigned char *const seen = (unsigned char *)(to + foreloop_transh_at_seen(program));
-    if (from != to)
-        memcpy(products, from + program->latent, (program->state_size - program->latent) * sizeof *to);
+    /* In the vectors in which it is read again, or the loads would have to wait for the stores. */
+    for (size_t i = program->latent; i < program->state_size && from != to; i += LANES)
+        _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
     __m512 p[2];
     for (size_t v = 0; v < vectors; v++)
-        p[v] = _mm512_loadu_ps(products + v * LANES);
+        p[v] = _mm512_loadu_ps(from + program->latent + v * LANES);
     for (size_t t = 0; t < count; t++) {
         if (ids[t] == FORELOOP_ACTION_UNKNOWN)
             continue;
