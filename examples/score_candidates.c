@@ -15,12 +15,27 @@ static int fail(const foreloop_error *error) {
     return 1;
 }
 
+/* The whole file, or NULL with errno set. */
 static char *read_file(const char *path, size_t *length) {
     FILE *file = fopen(path, "rb");
     if (!file)
         return NULL;
-    char *text = malloc(1 << 20);
-    *length = text ? fread(text, 1, 1 << 20, file) : 0;
+    char *text = NULL;
+    size_t capacity = 0, got = 1;
+    for (*length = 0; got; *length += got) {
+        if (*length == capacity) {
+            capacity = 2 * capacity + 4096;
+            char *larger = realloc(text, capacity);
+            if (!larger)
+                break;
+            text = larger;
+        }
+        got = fread(text + *length, 1, capacity - *length, file);
+    }
+    if (got || ferror(file)) {
+        free(text);
+        text = NULL;
+    }
     fclose(file);
     return text;
 }

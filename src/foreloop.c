@@ -4,6 +4,7 @@
  * The parts in the folders do the work; these files are the handles, the checks of arguments and the composition.
  */
 #include "common/error.h"
+#include "common/sized.h"
 #include "kernels_cpu/cpu.h"
 #include "model/model.h"
 #include "transh/action.h"
@@ -30,10 +31,7 @@ foreloop_tier foreloop_tier_detect(void) {
 }
 
 void foreloop_options_init(foreloop_options *options, size_t size) {
-    if (!options || size < sizeof options->size)
-        return;
-    memset(options, 0, size);
-    options->size = size;
+    foreloop_sized_init(options, size);
 }
 
 /* ---- The action table -------------------------------------------------------------------------------------------- */

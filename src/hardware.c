@@ -1,6 +1,7 @@
 /* What this machine tells about itself, for the hardware features. Linux; elsewhere the counts of sysconf. */
 #include "common/error.h"
 #include "common/number.h"
+#include "common/sized.h"
 #include "kernels_cpu/cpu.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,10 +12,7 @@
 #endif
 
 void foreloop_hardware_init(foreloop_hardware *hardware, size_t size) {
-    if (!hardware || size < sizeof hardware->size)
-        return;
-    memset(hardware, 0, size);
-    hardware->size = size;
+    foreloop_sized_init(hardware, size);
 }
 
 /* The first bytes of a small file as terminated text; false when it cannot be read. */
@@ -95,16 +93,16 @@ static double simd_bits(void) {
 }
 
 foreloop_status foreloop_hardware_detect(foreloop_hardware *hardware, foreloop_error *error) {
-    if (!hardware || hardware->size < sizeof hardware->size)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "hardware_detect: set hardware->size first");
     foreloop_hardware found;
+    if (!hardware)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "hardware_detect: an argument is NULL");
+    FORELOOP_TRY(foreloop_sized_read(&found, sizeof found, hardware, "foreloop_hardware", error));
     foreloop_hardware_init(&found, sizeof found);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     found.cores = cores > 0 ? (double)cores : 0;
     found.simd_bits = simd_bits();
     found.clock_hz = read_clock();
     read_caches(&found);
-    found.size = hardware->size < sizeof found ? hardware->size : sizeof found;
-    memcpy(hardware, &found, found.size);
+    foreloop_sized_write(hardware, &found, sizeof found);
     return FORELOOP_OK;
 }

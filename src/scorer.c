@@ -6,6 +6,7 @@
 #include "scorer.h"
 #include "common/alloc.h"
 #include "common/error.h"
+#include "common/sized.h"
 #include "gbdt/model.h"
 #include <math.h>
 #include <string.h>
@@ -15,14 +16,11 @@ enum { BLOCK = FORELOOP_BLOCK, GROUP = FORELOOP_GROUP };
 /* ---- Creation ---- */
 
 static foreloop_status set_hardware(foreloop_hardware *own, const foreloop_hardware *given, foreloop_error *error) {
-    foreloop_hardware_init(own, sizeof *own);
-    if (!given)
+    if (!given) {
+        foreloop_hardware_init(own, sizeof *own);
         return foreloop_hardware_detect(own, error);
-    if (given->size < sizeof given->size)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
-                             "scorer_create: hardware->size is not set: use foreloop_hardware_init");
-    memcpy(own, given, given->size < sizeof *own ? given->size : sizeof *own);
-    own->size = sizeof *own;
+    }
+    FORELOOP_TRY(foreloop_sized_read(own, sizeof *own, given, "foreloop_hardware", error));
     for (size_t i = 0; i < FORELOOP_HARDWARE_FIELDS; i++) {
         double value = foreloop_hardware_field(own, i);
         if (!(value >= 0 && value <= 1e30))

@@ -3,13 +3,15 @@
 #include "common/alloc.h"
 #include "common/number.h"
 #include "common/utf8.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { MESSAGE_SIZE = 2048, NAME_MAX_LENGTH = 32, OPTIONS_MAX = 32, HELP_COLUMN = 28 };
+enum { MESSAGE_MAX_LENGTH = 1200, PATH_HEAD = 160, NAME_MAX_LENGTH = 32, OPTIONS_MAX = 32, HELP_COLUMN = 28 };
 
 /* ---- Messages ---- */
 
@@ -29,11 +31,40 @@ void cli_clean(char *text) {
     text[kept] = '\0';
 }
 
+/* Leaves out the middle of a clean text that is too long: a message names its file at either end, and must keep the
+ * cause at the other. */
+static void shorten(char *text) {
+    static const char gap[] = " ... ";
+    size_t length = strlen(text), head = MESSAGE_MAX_LENGTH / 2, tail = length - head;
+    if (length <= MESSAGE_MAX_LENGTH + sizeof gap)
+        return;
+    while (((unsigned char)text[head] & 0xC0) == 0x80)
+        head--;
+    while (((unsigned char)text[tail] & 0xC0) == 0x80)
+        tail++;
+    memcpy(text + head, gap, sizeof gap - 1);
+    memmove(text + head + sizeof gap - 1, text + tail, length - tail + 1);
+}
+
+/* The message in memory of malloc, clean and short; NULL when memory is out. */
+static char *format_message(const char *format, va_list arguments) {
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    char *message = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (message) {
+        (void)vsnprintf(message, (size_t)length + 1, format, again);
+        cli_clean(message);
+        shorten(message);
+    }
+    va_end(again);
+    return message;
+}
+
 static void print_line(const char *prefix, const char *format, va_list arguments) {
-    char message[MESSAGE_SIZE] = "";
-    (void)vsnprintf(message, sizeof message, format, arguments);
-    cli_clean(message);
-    (void)fprintf(stderr, "%s: %s\n", prefix, message);
+    char *message = format_message(format, arguments);
+    (void)fprintf(stderr, "%s: %s\n", prefix, message ? message : "out of memory");
+    free(message);
 }
 
 int cli_fail(const char *format, ...) {
@@ -48,13 +79,34 @@ int cli_fail_memory(void) {
     return cli_fail("out of memory");
 }
 
+int cli_fail_file(const char *action, const char *path, const char *message) {
+    static const char opening[] = "cannot open: ";
+    char *name = malloc(strlen(path) + 1);
+    bool named;
+    if (!name)
+        return cli_fail_memory();
+    /* The library cleans paths too, and leaves the middle out of long ones. */
+    memcpy(name, path, strlen(path) + 1);
+    cli_clean(name);
+    if (strlen(name) > PATH_HEAD)
+        name[PATH_HEAD] = '\0';
+    named = strstr(message, name) != NULL;
+    free(name);
+    if (action && strncmp(message, opening, sizeof opening - 1) == 0)
+        message += sizeof opening - 1;
+    if (!action)
+        return named ? cli_fail("%s", message) : cli_fail("%s: %s", path, message);
+    return named ? cli_fail("%s: %s", action, message) : cli_fail("%s %s: %s", action, path, message);
+}
+
 int cli_fail_usage(const cli_command *command, const char *format, ...) {
-    char message[MESSAGE_SIZE / 2];
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(message, sizeof message, format, arguments);
+    char *message = format_message(format, arguments);
     va_end(arguments);
-    (void)cli_fail("%s: %s (try 'foreloop %s --help')", command->name, message, command->name);
+    (void)cli_fail("%s: %s (try 'foreloop %s --help')", command->name, message ? message : "out of memory",
+                   command->name);
+    free(message);
     return CLI_USAGE;
 }
 
@@ -63,6 +115,10 @@ void cli_note(const char *format, ...) {
     va_start(arguments, format);
     print_line("foreloop: note", format, arguments);
     va_end(arguments);
+}
+
+const char *cli_plural(uint64_t count) {
+    return count == 1 ? "" : "s";
 }
 
 double cli_clock(void) {
@@ -148,20 +204,39 @@ static int fail_unknown(const cli_command *command, const char *argument, const 
                 : cli_fail_usage(command, "unknown option '%s'", argument);
 }
 
-static bool parse_count(const char *text, uint64_t *value) {
-    int64_t parsed;
+static int set_count(const cli_command *command, const cli_option *option, const char *text, char *target) {
+    cli_count count = {true, 0};
+    int64_t parsed = 0;
     size_t length = strlen(text);
-    if (length == 0 || strspn(text, "0123456789") != length || !foreloop_parse_int64(text, length, &parsed))
-        return false;
-    *value = (uint64_t)parsed;
-    return true;
+    bool positive = option->type == CLI_POSITIVE;
+    bool is_number = length > 0 && strspn(text, "0123456789") == length;
+    bool in_range = is_number && foreloop_parse_int64(text, length, &parsed);
+    if (is_number && !in_range)
+        return cli_fail_usage(command, "--%s takes a whole number up to %" PRId64 ", not '%.40s'", option->name,
+                              INT64_MAX, text);
+    if (!in_range || (positive && parsed == 0))
+        return cli_fail_usage(command, "--%s takes a whole number%s, not '%.40s'", option->name,
+                              positive ? " from 1" : " in digits", text);
+    count.value = (uint64_t)parsed;
+    memcpy(target, &count, sizeof count);
+    return CLI_DONE;
+}
+
+static int set_float(const cli_command *command, const cli_option *option, const char *text, char *target) {
+    cli_float number = {true, 0};
+    bool is_number = foreloop_parse_float(text, strlen(text), &number.value);
+    if (is_number && isinf(number.value) && strpbrk(text, "0123456789"))
+        return cli_fail_usage(command, "--%s takes a number from -3.4028235e38 to 3.4028235e38, not '%.40s'",
+                              option->name, text);
+    if (!is_number || !isfinite(number.value))
+        return cli_fail_usage(command, "--%s takes a finite number, not '%.40s'", option->name, text);
+    memcpy(target, &number, sizeof number);
+    return CLI_DONE;
 }
 
 /* Stores an option's value; returns CLI_DONE or CLI_USAGE. */
 static int set_value(const cli_command *command, const cli_option *option, const char *text, void *values) {
     char *target = (char *)values + option->offset;
-    cli_count count = {true, 0};
-    cli_float number = {true, 0};
     bool flag = true;
 
     switch (option->type) {
@@ -174,15 +249,10 @@ static int set_value(const cli_command *command, const cli_option *option, const
         memcpy(target, &text, sizeof text);
         return CLI_DONE;
     case CLI_COUNT:
-        if (!parse_count(text, &count.value))
-            return cli_fail_usage(command, "--%s takes a whole number from 0, not '%.40s'", option->name, text);
-        memcpy(target, &count, sizeof count);
-        return CLI_DONE;
+    case CLI_POSITIVE:
+        return set_count(command, option, text, target);
     case CLI_FLOAT:
-        if (!foreloop_parse_float(text, strlen(text), &number.value) || !isfinite(number.value))
-            return cli_fail_usage(command, "--%s takes a finite number, not '%.40s'", option->name, text);
-        memcpy(target, &number, sizeof number);
-        return CLI_DONE;
+        return set_float(command, option, text, target);
     }
     return CLI_USAGE;
 }

@@ -11,10 +11,11 @@ enum { CLI_DONE = 0, CLI_BAD_INPUT = 1, CLI_USAGE = 2 };
 
 /* What an option's value becomes in the command's struct. */
 typedef enum cli_type {
-    CLI_FLAG,  /* bool */
-    CLI_TEXT,  /* const char *, never empty */
-    CLI_COUNT, /* cli_count */
-    CLI_FLOAT  /* cli_float, finite */
+    CLI_FLAG,     /* bool */
+    CLI_TEXT,     /* const char *, never empty */
+    CLI_COUNT,    /* cli_count */
+    CLI_POSITIVE, /* cli_count, from 1 */
+    CLI_FLOAT     /* cli_float, finite */
 } cli_type;
 
 typedef struct cli_count {
@@ -58,6 +59,9 @@ void cli_print_help(const cli_command *command);
 /* "foreloop: MESSAGE" as one clean line on standard error. Both return the exit status that goes with it. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail_memory(void);
+/* "ACTION PATH: MESSAGE", or "PATH: MESSAGE" without an action (NULL), for a message of the library; the path is left
+ * out when the message names it. */
+int cli_fail_file(const char *action, const char *path, const char *message);
 /* "foreloop COMMAND: MESSAGE (try 'foreloop COMMAND --help')". */
 int cli_fail_usage(const cli_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line on standard error that changes no exit status. */
@@ -69,6 +73,9 @@ void cli_clean(char *text);
 
 /* The name nearest to `given` by edits, or NULL when none is near. names[i] ends with NULL. */
 const char *cli_nearest(const char *given, const char *const *names);
+
+/* The plural's ending: "" for one, "s" for other counts. */
+const char *cli_plural(uint64_t count);
 
 /* Seconds of a clock that never steps. */
 double cli_clock(void);

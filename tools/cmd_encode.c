@@ -17,7 +17,7 @@ static const cli_option options[] = {
      "A Hugging Face checkpoint: a directory with config.json,\nmodel.safetensors and tokenizer.json."},
     {"jsonl", 0, CLI_FLAG, offsetof(encode_options, jsonl), NULL,
      "The input holds one JSON string a line, each a text of its own;\none output line for each. Blank lines are "
-     "skipped."},
+     "skipped; the first bad line ends the command."},
     {"json", 0, CLI_FLAG, offsetof(encode_options, json), NULL, "Print an object a text: {\"embedding\":[...]}."},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
@@ -35,7 +35,7 @@ static int open_encoder(text_encoder *encoder, const encode_options *given) {
     const foreloop_transformer *transformer;
     if (given->checkpoint) {
         if (foreloop_transformer_open(&encoder->transformer, given->checkpoint, NULL, &error) != FORELOOP_OK)
-            return cli_fail("cannot open the checkpoint %s: %s", given->checkpoint, error.message);
+            return cli_fail_file("cannot open the checkpoint", given->checkpoint, error.message);
         transformer = encoder->transformer;
     } else {
         int status = input_model_open(&encoder->model, given->model);
@@ -73,12 +73,18 @@ static bool print_vector(const float *vector, size_t size, bool json) {
 }
 
 /* A model encodes programs, in their canonical text; a checkpoint encodes the text as it stands. */
-static int encode_text(text_encoder *encoder, const char *text, size_t length, bool json) {
+static int encode_text(text_encoder *encoder, const char *name, const char *text, size_t length, bool json) {
     foreloop_error error = {.code = FORELOOP_OK};
     foreloop_workload *workload = NULL;
     const float *vector = encoder->vector;
     int status = CLI_DONE;
     if (encoder->model) {
+        size_t mark = input_mark_length(text, length);
+        text += mark;
+        length -= mark;
+        status = input_check_program(text, length, name);
+        if (status != CLI_DONE)
+            return status;
         if (foreloop_workload_encode(&workload, encoder->model, encoder->encoder, text, length, &error) != FORELOOP_OK)
             return cli_fail("cannot encode the text: %s", error.message);
         vector = foreloop_workload_latent(workload);
@@ -103,7 +109,7 @@ static int encode_all(text_encoder *encoder, const encode_options *given) {
         status = input_texts_next(texts, &text, &length, &more);
         if (status != CLI_DONE || !more)
             break;
-        status = encode_text(encoder, text, length, given->json);
+        status = encode_text(encoder, input_texts_name(texts), text, length, given->json);
         if (status != CLI_DONE)
             break;
     }

@@ -1,12 +1,13 @@
 /* foreloop inspect: what a file holds, or what this machine is. */
+#include "common/alloc.h"
 #include "common/bytes.h"
+#include "common/file.h"
 #include "common/json.h"
 #include "facts.h"
 #include "input.h"
 #include "output.h"
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct inspect_options {
     const char *path;
@@ -67,12 +68,14 @@ static void gbdt_facts(fact_sheet *facts, const foreloop_gbdt *gbdt) {
         facts_text(facts, "ranker_notes", info.notes);
 }
 
-static int inspect_ranker(const char *path, bool json) {
+/* Without a telling key (not `known`), the file may be anything. */
+static int inspect_ranker(const char *path, bool known, bool json) {
     foreloop_error error = {.code = FORELOOP_OK};
     foreloop_gbdt *gbdt;
     fact_sheet facts;
     if (foreloop_gbdt_open(&gbdt, path, NULL, &error) != FORELOOP_OK)
-        return cli_fail("cannot open the ranker %s: %s", path, error.message);
+        return cli_fail_file(known ? "cannot open the ranker" : "not a bundle, checkpoint, tokenizer or ranker", path,
+                             error.message);
     facts_begin(&facts, json);
     facts_text(&facts, "file", path);
     facts_text(&facts, "type", "ranker");
@@ -86,7 +89,7 @@ static int inspect_tokenizer(const char *path, bool json) {
     foreloop_tokenizer *tokenizer;
     fact_sheet facts;
     if (foreloop_tokenizer_open(&tokenizer, path, NULL, &error) != FORELOOP_OK)
-        return cli_fail("cannot open the tokenizer %s: %s", path, error.message);
+        return cli_fail_file("cannot open the tokenizer", path, error.message);
     facts_begin(&facts, json);
     facts_text(&facts, "file", path);
     facts_text(&facts, "type", "tokenizer");
@@ -106,7 +109,7 @@ static int inspect_checkpoint(const char *path, bool json) {
     foreloop_transformer *transformer;
     fact_sheet facts;
     if (foreloop_transformer_open(&transformer, path, NULL, &error) != FORELOOP_OK)
-        return cli_fail("cannot open the checkpoint %s: %s", path, error.message);
+        return cli_fail_file("cannot open the checkpoint", path, error.message);
     facts_begin(&facts, json);
     facts_text(&facts, "directory", path);
     facts_text(&facts, "type", "checkpoint");
@@ -181,23 +184,22 @@ static int inspect_bundle(const char *path, bool json) {
 /* ---- What a file is ---- */
 
 static bool has_file(const char *directory, const char *name) {
-    char path[4096];
-    struct stat status;
-    int length = snprintf(path, sizeof path, "%s/%s", directory, name);
-    return length > 0 && (size_t)length < sizeof path && stat(path, &status) == 0;
+    char *path = foreloop_path_join(cli_allocator(), directory, name);
+    bool exists = path && foreloop_path_exists(path);
+    foreloop_release(cli_allocator(), path);
+    return exists;
 }
 
 /* The length of a safetensors header, then the header's brace. */
-static bool is_packed(const input_file *file) {
-    return file->size > 9 && file->data[8] == '{' &&
-           foreloop_load_le64((const unsigned char *)file->data) <= file->size - 8;
+static bool is_packed(const foreloop_file *file) {
+    return file->size > 9 && file->data[8] == '{' && foreloop_load_le64(file->data) <= file->size - 8;
 }
 
-typedef enum file_type { FILE_RANKER, FILE_TOKENIZER, FILE_MANIFEST } file_type;
+typedef enum file_type { FILE_UNKNOWN, FILE_RANKER, FILE_TOKENIZER, FILE_MANIFEST } file_type;
 
 /* Tells JSON files apart by their first telling key; whatever has none is left to the reader of rankers, which knows
  * most formats and says what is wrong. */
-static file_type json_type(const input_file *file) {
+static file_type json_type(const foreloop_file *file) {
     static const struct {
         const char *key;
         file_type type;
@@ -205,12 +207,14 @@ static file_type json_type(const input_file *file) {
         {"added_tokens", FILE_TOKENIZER}, {"pre_tokenizer", FILE_TOKENIZER}, {"post_processor", FILE_TOKENIZER},
         {"text_rule", FILE_MANIFEST},     {"format_version", FILE_MANIFEST}, {"learner", FILE_RANKER},
     };
-    file_type type = FILE_RANKER;
+    file_type type = FILE_UNKNOWN;
     foreloop_json json;
     foreloop_text key;
     bool found = false;
-    foreloop_json_open(&json, cli_allocator(), file->data, file->size, file->name, NULL);
-    if (foreloop_json_object(&json) == FORELOOP_OK)
+    foreloop_json_open(&json, cli_allocator(), file->data, file->size, "", NULL);
+    if (foreloop_json_peek(&json) == FORELOOP_JSON_ARRAY)
+        type = FILE_RANKER; /* a dump */
+    else if (foreloop_json_object(&json) == FORELOOP_OK)
         while (!found && foreloop_json_key(&json, &key) == FORELOOP_OK && key.text) {
             for (size_t i = 0; !found && i < sizeof telling / sizeof *telling; i++)
                 if (foreloop_text_is(key, telling[i].key)) {
@@ -225,39 +229,48 @@ static file_type json_type(const input_file *file) {
 }
 
 static int inspect_file(const char *path, bool json) {
-    input_file file;
+    foreloop_error error = {.code = FORELOOP_OK};
+    foreloop_file file;
     file_type type;
     bool packed;
-    int status = input_read(&file, path);
-    if (status != CLI_DONE)
-        return status;
+    if (foreloop_file_open(&file, path, cli_allocator(), false, &error) != FORELOOP_OK)
+        return cli_fail_file("cannot open the model", path, error.message);
     packed = is_packed(&file);
-    type = packed ? FILE_RANKER : json_type(&file);
-    input_close(&file);
+    type = packed ? FILE_UNKNOWN : json_type(&file);
+    foreloop_file_close(&file);
     if (packed)
         return inspect_bundle(path, json);
     if (type == FILE_TOKENIZER)
         return inspect_tokenizer(path, json);
     if (type == FILE_MANIFEST)
         return cli_fail("%s is the manifest of a bundle: name the bundle's directory", path);
-    return inspect_ranker(path, json);
+    return inspect_ranker(path, type == FILE_RANKER, json);
+}
+
+/* Any file that only bundles have makes the directory one, so that an incomplete bundle is told what it lacks. */
+static int inspect_directory(const char *path, bool json) {
+    static const char *const telling[] = {"model.json", "transition.safetensors", "encoder.safetensors", "ranker.json"};
+    for (size_t i = 0; i < sizeof telling / sizeof *telling; i++)
+        if (has_file(path, telling[i]))
+            return inspect_bundle(path, json);
+    if (has_file(path, "config.json"))
+        return inspect_checkpoint(path, json);
+    return cli_fail("%s is neither a bundle (it has no model.json) nor a checkpoint (it has no config.json)", path);
 }
 
 static int run(int argc, char **argv) {
     inspect_options given = {.path = NULL};
-    struct stat status;
     int result;
     if (!cli_parse(&command_inspect, argc, argv, &given, &result))
         return result;
-    if (!given.path == !given.cpu)
+    if (given.path && given.cpu)
+        return cli_fail_usage(&command_inspect, "a model and --cpu exclude each other");
+    if (!given.path && !given.cpu)
         return cli_fail_usage(&command_inspect, "name a model, or give --cpu");
     if (given.cpu)
         return inspect_cpu(given.json);
-    if (stat(given.path, &status) != 0 || !S_ISDIR(status.st_mode))
-        return inspect_file(given.path, given.json);
-    return has_file(given.path, "config.json") && !has_file(given.path, "model.json")
-               ? inspect_checkpoint(given.path, given.json)
-               : inspect_bundle(given.path, given.json);
+    return foreloop_path_is_directory(given.path) ? inspect_directory(given.path, given.json)
+                                                  : inspect_file(given.path, given.json);
 }
 
 const cli_command command_inspect = {

@@ -1,6 +1,7 @@
 /* foreloop tokenize: texts to token ids. */
 #include "input.h"
 #include "output.h"
+#include <inttypes.h>
 
 typedef struct tokenize_options {
     const char *text;
@@ -15,60 +16,75 @@ static const cli_option options[] = {
     {"tokenizer", 0, CLI_TEXT, offsetof(tokenize_options, tokenizer), "FILE", "A tokenizer.json of Hugging Face."},
     {"jsonl", 0, CLI_FLAG, offsetof(tokenize_options, jsonl), NULL,
      "The input holds one JSON string a line, each a text of its own;\none output line for each: the ids. Blank lines "
-     "are skipped."},
+     "are skipped; the first bad line ends the command."},
     {"json", 0, CLI_FLAG, offsetof(tokenize_options, json), NULL,
      "Print an object a text: {\"ids\":[...],\"tokens\":[...]}."},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
+
+enum { TOKEN_SIZE = 512 }; /* a longer one is cut in the table */
 
 static const char *token_text(const foreloop_tokenizer *tokenizer, uint32_t id) {
     const char *text = foreloop_tokenizer_token(tokenizer, id);
     return text ? text : "";
 }
 
+/* Piece by piece: a tree of all tokens would take many times the text's size. */
 static bool print_json(const foreloop_tokenizer *tokenizer, const foreloop_encoding *encoding) {
     size_t count = foreloop_encoding_count(encoding);
     const uint32_t *ids = foreloop_encoding_ids(encoding);
-    cJSON *object = cJSON_CreateObject();
-    cJSON *id_array = cJSON_CreateArray();
-    cJSON *token_array = cJSON_CreateArray();
-    /* Both are added before they are filled, so that the object owns them from here on. */
-    bool complete = output_json_add(object, "ids", id_array);
-    complete = output_json_add(object, "tokens", token_array) && complete;
-    for (size_t i = 0; complete && i < count; i++)
-        complete = output_json_append(id_array, output_json_count(ids[i])) &&
-                   output_json_append(token_array, cJSON_CreateString(token_text(tokenizer, ids[i])));
-    if (complete)
-        return output_json_line(object);
-    cJSON_Delete(object);
-    return false;
+    printf("{\"ids\":[");
+    for (size_t i = 0; i < count && output_ok(); i++)
+        printf("%s%" PRIu32, i ? "," : "", ids[i]);
+    printf("],\"tokens\":[");
+    for (size_t i = 0; i < count && output_ok(); i++) {
+        printf("%s", i ? "," : "");
+        if (!output_json_text(token_text(tokenizer, ids[i])))
+            return false;
+    }
+    printf("]}\n");
+    return true;
 }
 
 static void print_ids(const foreloop_encoding *encoding) {
     const uint32_t *ids = foreloop_encoding_ids(encoding);
     for (size_t i = 0; i < foreloop_encoding_count(encoding); i++)
-        printf("%s%lu", i ? " " : "", (unsigned long)ids[i]);
+        printf("%s%" PRIu32, i ? " " : "", ids[i]);
     (void)putchar('\n');
 }
 
-static bool print_table(const foreloop_tokenizer *tokenizer, const foreloop_encoding *encoding) {
+static int digits(uint64_t number) {
+    int count = 1;
+    for (; number >= 10; number /= 10)
+        count++;
+    return count;
+}
+
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+/* Line by line, in columns whose widths a first pass finds. */
+static void print_table(const foreloop_tokenizer *tokenizer, const foreloop_encoding *encoding) {
+    static const char from[] = "from byte", to[] = "to byte";
+    const size_t count = foreloop_encoding_count(encoding);
     const uint32_t *ids = foreloop_encoding_ids(encoding);
     const size_t *offsets = foreloop_encoding_offsets(encoding);
-    output_table table;
-    output_table_begin(&table, "rrrl");
-    output_table_row(&table, OUTPUT_BOLD);
-    output_table_cell(&table, "id");
-    output_table_cell(&table, "from byte");
-    output_table_cell(&table, "to byte");
-    output_table_cell(&table, "token");
-    for (size_t i = 0; i < foreloop_encoding_count(encoding) && !table.failed; i++) {
-        output_table_row(&table, OUTPUT_PLAIN);
-        output_table_cell(&table, "%lu", (unsigned long)ids[i]);
-        output_table_cell(&table, "%zu", offsets[2 * i]);
-        output_table_cell(&table, "%zu", offsets[2 * i + 1]);
-        output_table_cell(&table, "%s", token_text(tokenizer, ids[i]));
+    int id_width = sizeof "id" - 1, from_width = sizeof from - 1, to_width = sizeof to - 1;
+    for (size_t i = 0; i < count; i++) {
+        id_width = larger(id_width, digits(ids[i]));
+        from_width = larger(from_width, digits(offsets[2 * i]));
+        to_width = larger(to_width, digits(offsets[2 * i + 1]));
     }
-    return output_table_print(&table, 0);
+    printf("%s%*s  %*s  %*s  token%s\n", output_style_begin(OUTPUT_BOLD), id_width, "id", from_width, from, to_width,
+           to, output_style_end(OUTPUT_BOLD));
+    for (size_t i = 0; i < count && output_ok(); i++) {
+        char token[TOKEN_SIZE];
+        (void)snprintf(token, sizeof token, "%s", token_text(tokenizer, ids[i]));
+        cli_clean(token);
+        printf("%*" PRIu32 "  %*zu  %*zu%s%s\n", id_width, ids[i], from_width, offsets[2 * i], to_width,
+               offsets[2 * i + 1], *token ? "  " : "", token);
+    }
 }
 
 static int tokenize_text(const foreloop_tokenizer *tokenizer, foreloop_encoding *encoding, const char *text,
@@ -82,7 +98,7 @@ static int tokenize_text(const foreloop_tokenizer *tokenizer, foreloop_encoding 
     else if (given->jsonl)
         print_ids(encoding);
     else
-        printed = print_table(tokenizer, encoding);
+        print_table(tokenizer, encoding);
     return printed ? CLI_DONE : cli_fail_memory();
 }
 
@@ -126,7 +142,7 @@ static int run(int argc, char **argv) {
         return cli_fail_usage(&command_tokenize, "-m and --tokenizer exclude each other");
     if (given.tokenizer) {
         if (foreloop_tokenizer_open(&tokenizer, given.tokenizer, NULL, &error) != FORELOOP_OK)
-            return cli_fail("cannot open the tokenizer %s: %s", given.tokenizer, error.message);
+            return cli_fail_file("cannot open the tokenizer", given.tokenizer, error.message);
         status = tokenize_all(tokenizer, &given);
     } else {
         status = input_model_open(&model, given.model);

@@ -5,7 +5,7 @@
 configure build
 ninja -C build tools/foreloop >build.log || { cat build.log; exit 1; }
 
-data=examples/data/dense_384
+data=examples/data/conv3x3_96
 echo "Ranking $data/database_tuning_record.json, measured on $(sed 's/.*"cpu": *"\([^"]*\)".*/\1/' $data/meta.json)"
 echo "(none of it was seen in training):"
 echo

@@ -2,6 +2,7 @@
 #include "input.h"
 #include "common/alloc.h"
 #include "common/json.h"
+#include "output.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,8 +24,13 @@ static int fail_read(const char *name) {
     return cli_fail("cannot read %s: %s", name, strerror(errno));
 }
 
+static int fail_limit(const char *name, size_t limit) {
+    char text[OUTPUT_NUMBER_SIZE];
+    return cli_fail("%s is too large: more than %s", name, output_bytes((double)limit, text));
+}
+
 /* Reads up to the end. */
-static int read_all(input_file *file, int descriptor) {
+static int read_all(input_file *file, int descriptor, size_t limit) {
     size_t capacity = 0;
     for (;;) {
         ssize_t step;
@@ -39,20 +45,58 @@ static int read_all(input_file *file, int descriptor) {
         if (step == 0)
             break;
         file->size += (size_t)step;
+        if (file->size > limit)
+            return fail_limit(file->name, limit);
     }
     file->data[file->size] = '\0';
     return CLI_DONE;
 }
 
-int input_read(input_file *file, const char *path) {
+int input_read_bytes(input_file *file, const char *path, size_t limit) {
     int descriptor = STDIN_FILENO, status;
     memset(file, 0, sizeof *file);
     file->name = input_name(path);
     if (!is_standard_input(path) && (descriptor = open(path, O_RDONLY | O_CLOEXEC)) < 0)
         return fail_read(path);
-    status = read_all(file, descriptor);
+    status = read_all(file, descriptor, limit);
     if (descriptor != STDIN_FILENO)
         (void)close(descriptor);
+    if (status != CLI_DONE)
+        input_close(file);
+    return status;
+}
+
+size_t input_mark_length(const char *text, size_t length) {
+    return length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
+void input_drop_mark(input_file *file) {
+    size_t mark = input_mark_length(file->data, file->size);
+    if (mark == 0)
+        return;
+    file->size -= mark;
+    memmove(file->data, file->data + mark, file->size + 1);
+}
+
+int input_check_program(const char *text, size_t length, const char *name) {
+    foreloop_error error = {.code = FORELOOP_OK};
+    size_t needed = 0;
+    if (length > 0 && memchr(text, 0, length))
+        return cli_fail("%s is not text: give the program as TVM prints it", name);
+    if (foreloop_canonical_text(text, length, NULL, 0, &needed, &error) != FORELOOP_OK)
+        return cli_fail_file(NULL, name, error.message);
+    if (needed > 0)
+        return CLI_DONE;
+    return cli_fail("%s %sholds no program text: give the program as TVM prints it", name,
+                    length == 0 ? "is empty: it " : "");
+}
+
+int input_read(input_file *file, const char *path) {
+    int status = input_read_bytes(file, path, INPUT_TEXT_LIMIT);
+    if (status != CLI_DONE)
+        return status;
+    input_drop_mark(file);
+    status = input_check_program(file->data, file->size, file->name);
     if (status != CLI_DONE)
         input_close(file);
     return status;
@@ -71,7 +115,7 @@ struct input_texts {
     FILE *lines;
     const char *name;
     char *line;
-    size_t line_capacity;
+    size_t line_size, line_capacity;
     unsigned long long line_number;
     char place[40];     /* the line's name in messages */
     foreloop_json json; /* of the current line; owns the text */
@@ -84,7 +128,7 @@ int input_texts_open(input_texts **texts, const char *path, bool jsonl) {
     t->jsonl = jsonl;
     t->name = input_name(path);
     if (!jsonl) {
-        int status = input_read(&t->whole, path);
+        int status = input_read_bytes(&t->whole, path, INPUT_TEXT_LIMIT);
         if (status != CLI_DONE) {
             input_texts_close(t);
             return status;
@@ -108,8 +152,12 @@ void input_texts_close(input_texts *texts) {
     foreloop_json_close(&texts->json);
     if (texts->lines && texts->lines != stdin)
         (void)fclose(texts->lines);
-    free(texts->line);
+    foreloop_release(cli_allocator(), texts->line);
     free(texts);
+}
+
+const char *input_texts_name(const input_texts *texts) {
+    return texts->jsonl ? texts->place : texts->name;
 }
 
 static bool is_blank(const char *line, size_t length) {
@@ -119,25 +167,42 @@ static bool is_blank(const char *line, size_t length) {
     return true;
 }
 
+/* Reads the next line, without its end, into t->line; *more is false behind the last one. */
+static int next_line(input_texts *t, bool *more) {
+    int c;
+    t->line_size = 0;
+    while ((c = getc(t->lines)) != EOF && c != '\n') {
+        if (t->line_size == INPUT_TEXT_LIMIT)
+            return fail_limit("a line of --jsonl", INPUT_TEXT_LIMIT);
+        if (foreloop_reserve(cli_allocator(), &t->line, &t->line_capacity, t->line_size, t->line_size + 1, 1, NULL) !=
+            FORELOOP_OK)
+            return cli_fail_memory();
+        t->line[t->line_size++] = (char)c;
+    }
+    if (c == EOF && ferror(t->lines))
+        return fail_read(t->name);
+    *more = c != EOF || t->line_size > 0;
+    return CLI_DONE;
+}
+
 static int next_json_text(input_texts *t, const char **text, size_t *length, bool *more) {
     foreloop_error error = {.code = FORELOOP_OK};
     foreloop_text value = {NULL, 0};
-    ssize_t size;
+    char *line;
+    size_t size, mark;
 
     do {
-        errno = 0;
-        size = getline(&t->line, &t->line_capacity, t->lines);
-        if (size < 0) {
-            *more = false;
-            if (ferror(t->lines))
-                return fail_read(t->name);
-            return feof(t->lines) ? CLI_DONE : cli_fail_memory();
-        }
+        int status = next_line(t, more);
+        if (status != CLI_DONE || !*more)
+            return status;
         t->line_number++;
-    } while (is_blank(t->line, (size_t)size));
+        mark = t->line_number == 1 ? input_mark_length(t->line, t->line_size) : 0;
+        line = t->line + mark;
+        size = t->line_size - mark;
+    } while (is_blank(line, size));
     (void)snprintf(t->place, sizeof t->place, "line %llu", t->line_number);
     foreloop_json_close(&t->json);
-    foreloop_json_open(&t->json, cli_allocator(), t->line, (size_t)size, t->place, &error);
+    foreloop_json_open(&t->json, cli_allocator(), line, size, t->place, &error);
     if (foreloop_json_string(&t->json, &value) != FORELOOP_OK || foreloop_json_end(&t->json) != FORELOOP_OK)
         return cli_fail("%s: %s (--jsonl takes one JSON string a line)", t->name, error.message);
     *text = value.text;
@@ -175,7 +240,7 @@ int input_records_open(input_records *input, const char *path, bool full_trace) 
     if (is_regular_file(path)) {
         status = foreloop_records_open(&input->records, path, &options, &error);
     } else {
-        int read_status = input_read(&input->content, path);
+        int read_status = input_read_bytes(&input->content, path, INPUT_MATRIX_LIMIT);
         if (read_status != CLI_DONE)
             return read_status;
         status =
@@ -184,7 +249,7 @@ int input_records_open(input_records *input, const char *path, bool full_trace) 
     if (status == FORELOOP_OK)
         return CLI_DONE;
     input_close(&input->content);
-    return cli_fail("%s: %s", input->name, error.message);
+    return cli_fail_file(NULL, input->name, error.message);
 }
 
 void input_records_close(input_records *input) {

@@ -14,8 +14,21 @@ typedef struct input_file {
     const char *name; /* for messages */
 } input_file;
 
-/* Reads a file of any kind (pipes too), or standard input for "-" and NULL. Prints a message on failure. */
+/* What is read whole is bounded, so that endless input ends with a message and not with the memory. */
+#define INPUT_SETTINGS_LIMIT ((size_t)1 << 20)
+#define INPUT_TEXT_LIMIT     ((size_t)64 << 20) /* of a program, a text, a line of --jsonl */
+#define INPUT_MATRIX_LIMIT   ((size_t)1 << 30)  /* of features, and of records that come through a pipe */
+
+/* Reads a file of any kind (pipes too), or standard input for "-" and NULL, of `limit` bytes at the most. Prints a
+ * message on failure. */
+int input_read_bytes(input_file *file, const char *path, size_t limit);
+/* Reads a program: without a byte order mark, and checked by input_check_program. */
 int input_read(input_file *file, const char *path);
+/* A program is text and holds more than comments and blanks. */
+int input_check_program(const char *text, size_t length, const char *name);
+/* The length of the UTF-8 byte order mark at the text's start, 0 without one. */
+size_t input_mark_length(const char *text, size_t length);
+void input_drop_mark(input_file *file);
 void input_close(input_file *file);
 /* How messages call the file. */
 const char *input_name(const char *path);
@@ -24,8 +37,10 @@ const char *input_name(const char *path);
 
 typedef struct input_texts input_texts;
 
-/* The whole input is one text, or with `jsonl` each line is one JSON string. */
+/* The whole input is one text, taken as it stands, or with `jsonl` each line is one JSON string. */
 int input_texts_open(input_texts **texts, const char *path, bool jsonl);
+/* What messages call the current text. */
+const char *input_texts_name(const input_texts *texts);
 void input_texts_close(input_texts *texts);
 /* The next text, valid until the next call. *more is false behind the last one. */
 int input_texts_next(input_texts *texts, const char **text, size_t *length, bool *more);

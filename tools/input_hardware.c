@@ -60,12 +60,13 @@ int input_hardware_read(foreloop_hardware *hardware, const char *path) {
     foreloop_error error = {.code = FORELOOP_OK};
     foreloop_json json;
     input_file file;
-    int status = input_read(&file, path);
+    int status = input_read_bytes(&file, path, INPUT_SETTINGS_LIMIT);
     if (status != CLI_DONE)
         return status;
+    input_drop_mark(&file);
     foreloop_json_open(&json, cli_allocator(), file.data, file.size, file.name, &error);
     if (parse(&json, hardware) != FORELOOP_OK)
-        status = cli_fail("%s", error.message);
+        status = cli_fail_file(NULL, file.name, error.message);
     foreloop_json_close(&json);
     input_close(&file);
     return status;

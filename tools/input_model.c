@@ -58,6 +58,6 @@ int input_model_open(foreloop_model **model, const char *path) {
         path = found;
     }
     if (foreloop_model_open(model, path, NULL, &error) != FORELOOP_OK)
-        return cli_fail("cannot open the model %s: %s", path, error.message);
+        return cli_fail_file("cannot open the model", path, error.message);
     return CLI_DONE;
 }

@@ -74,6 +74,10 @@ static int run(int argc, char **argv) {
     }
     name = argv[1];
     if (strcmp(name, "--version") == 0) {
+        if (argc > 2) {
+            (void)cli_fail("unexpected argument '%s' behind --version (try 'foreloop help')", argv[2]);
+            return CLI_USAGE;
+        }
         printf("foreloop %s\n", foreloop_version());
         return CLI_DONE;
     }
@@ -85,8 +89,9 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     int status;
-    /* A reader that closes its end early is reported as any other output error, not by a signal. */
-    (void)signal(SIGPIPE, SIG_IGN);
+    /* A reader that closes its end early wants no more, and no message either: the signal ends the command, also where
+     * the parent had it ignored. */
+    (void)signal(SIGPIPE, SIG_DFL);
     status = run(argc, argv);
     if (!output_finish() && status == CLI_DONE)
         status = CLI_BAD_INPUT;

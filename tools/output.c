@@ -11,18 +11,25 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Why writing failed first, 0 before it did: stdio keeps only the fact. */
+static int output_errno;
+
+/* To be called when something was just written, before errno can change. */
+static void keep_errno(void) {
+    if (ferror(stdout) && !output_errno)
+        output_errno = errno;
+}
+
 bool output_ok(void) {
+    keep_errno();
     return !ferror(stdout);
 }
 
 bool output_finish(void) {
-    bool failed_before = ferror(stdout) != 0;
-    errno = 0;
-    if (fflush(stdout) == 0 && !failed_before)
+    if (fflush(stdout) == 0 && !ferror(stdout))
         return true;
-    /* errno of an earlier failure is gone; stdio keeps only the fact. */
-    (void)cli_fail("cannot write to standard output%s%s: the output is not complete", errno ? ": " : "",
-                   errno ? strerror(errno) : "");
+    keep_errno();
+    (void)cli_fail("cannot write to standard output: %s: the output is not complete", strerror(output_errno));
     return false;
 }
 
@@ -75,12 +82,25 @@ bool output_json_append(cJSON *array, cJSON *item) {
     return false;
 }
 
+bool output_json_text(const char *text) {
+    cJSON *value = cJSON_CreateString(text);
+    char *quoted = value ? cJSON_PrintUnformatted(value) : NULL;
+    cJSON_Delete(value);
+    if (!quoted)
+        return false;
+    (void)fputs(quoted, stdout);
+    keep_errno();
+    cJSON_free(quoted);
+    return true;
+}
+
 bool output_json_line(cJSON *value) {
     char *text = value ? cJSON_PrintUnformatted(value) : NULL;
     cJSON_Delete(value);
     if (!text)
         return false;
     (void)puts(text);
+    keep_errno();
     cJSON_free(text);
     return true;
 }
@@ -117,6 +137,7 @@ void output_floats(const float *values, size_t count) {
         printf("%s%s", i ? " " : "", text);
     }
     (void)putchar('\n');
+    keep_errno();
 }
 
 /* ---- Tables ---- */
@@ -202,6 +223,7 @@ static void print_row(const output_table *table, size_t row, const int *widths, 
             printf("  ");
     }
     printf("%s\n", output_style_end(table->rows[row].style));
+    keep_errno();
 }
 
 bool output_table_print(output_table *table, int indent) {

@@ -24,6 +24,8 @@ cJSON *output_json_floats(const float *values, size_t count);
 /* Adds the item under the name. Frees it and returns false when it is NULL or memory is out. */
 bool output_json_add(cJSON *object, const char *name, cJSON *item);
 bool output_json_append(cJSON *array, cJSON *item);
+/* Prints the text as a JSON string, for what is written piece by piece. False when out of memory. */
+bool output_json_text(const char *text);
 /* Prints the value as one line and frees it. False when out of memory. */
 bool output_json_line(cJSON *value);
 

@@ -2,7 +2,7 @@
 
 A manifest's `actions` is a list of kinds, each with its slots (weights/FORMAT.md). An argument that is a string
 becomes a vocabulary; a number that only names something (CATEGORIES) becomes one-hot; every other number becomes
-signed_log, `location` with its sentinels.
+signed_log, scaled to about 1, `location` with its sentinels.
 """
 import collections
 
@@ -10,6 +10,7 @@ import numpy as np
 
 CATEGORIES = frozenset(["axis", "block", "buffer", "class", "explicit", "level", "part", "write"])
 SENTINELS = {"location": [-1, -2]}
+SCALE = 0.125
 
 
 def derive(candidates, min_count=20):
@@ -34,9 +35,10 @@ def derive(candidates, min_count=20):
             elif name in CATEGORIES:
                 slots.append({"name": name, "encoding": "one_hot", "values": [int(value) for value in frequent]})
             elif name in SENTINELS:
-                slots.append({"name": name, "encoding": "signed_log", "sentinels": SENTINELS[name]})
+                slots.append({"name": name, "encoding": "signed_log", "scale": SCALE,
+                              "sentinels": SENTINELS[name]})
             else:
-                slots.append({"name": name, "encoding": "signed_log"})
+                slots.append({"name": name, "encoding": "signed_log", "scale": SCALE})
         kinds.append({"kind": kind, "slots": slots})
     return kinds
 

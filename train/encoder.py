@@ -8,7 +8,9 @@ program and states of two schedules each; the loss is the sum of
     contrast   InfoNCE: a state's positive is its neighbour on its own trajectory; negatives are the states of other
                schedules of the workload and of other workloads
     order      relu(margin + |z_s - z_0| - |z_t - z_0|) for s before t on a trajectory
-    property   the first coordinates of z are the standardised properties of the program (properties.py), times SCALE
+    property   the first coordinates of z are the standardised properties of the program (properties.py), times SCALE;
+               squared errors count once as they are and once after the mean of the workload is taken off, in units of
+               the deviation within workloads, since it is one workload's schedules that have to be told apart
 """
 import pathlib
 import time
@@ -61,11 +63,8 @@ class Corpus:
         self.trajectories.append([np.array([number[""], *(number[name] for _, name in trajectory)])
                                   for trajectory in states.trajectories.values()])
 
-    def standardised(self):
-        """(targets float32[programs][properties], mean, deviation)."""
-        values = np.stack(self.properties)
-        mean, deviation = values.mean(0), values.std(0) + 1e-3
-        return np.clip((values - mean) / deviation, -3, 3).astype(np.float32), mean, deviation
+    def scale(self):
+        return properties.fit_scale(np.stack(self.properties), [paths[0][0] for paths in self.trajectories])
 
 
 def draw(corpus, random, workloads, schedules, states):
@@ -85,10 +84,17 @@ def draw(corpus, random, workloads, schedules, states):
     return np.array(rows).T
 
 
-def losses(z, program, workload, trajectory, target, temperature=0.1, margin=0.01):
+def property_loss(z, workload, target, within):
+    """Mean over the properties of the squared error, overall and inside of the batch's workloads."""
+    error = z[:, :target.shape[1]] / SCALE - target
+    same = torch.as_tensor(workload[:, None] == workload[None, :]).float()
+    inside = (error - same @ error / same.sum(1, keepdim=True)).pow(2) / (within + 0.05)
+    return 0.5 * error.pow(2).mean() + inside.mean()
+
+
+def losses(z, program, workload, trajectory, target, within, temperature=0.1, margin=0.01):
     """(contrast, order, property) of a batch as drawn by `draw`."""
-    count = target.shape[1]
-    prop = (z[:, :count] / SCALE - target).pow(2).mean()
+    prop = property_loss(z, workload, target, within)
     similarity = z @ z.T / temperature
     program, workload, trajectory = map(torch.as_tensor, (program, workload, trajectory))
     same = (trajectory[:, None] == trajectory[None, :]) | (program[:, None] == program[None, :])
@@ -108,7 +114,7 @@ def losses(z, program, workload, trajectory, target, temperature=0.1, margin=0.0
     return contrast, order, prop
 
 
-def train(corpus, settings, length, steps, checkpoint=None, batch=(6, 2, 4), pieces=1, learning_rate=8e-4,
+def train(corpus, settings, length, steps, checkpoint=None, batch=(4, 3, 4), pieces=1, learning_rate=8e-4,
           weights=(0.3, 1.0, 1.0), seed=0, log_every=20, save_every=50, log=print):
     """Trains the encoder for a number of steps and returns it; goes on from `checkpoint` if that file is there."""
     torch.manual_seed(seed)
@@ -120,7 +126,8 @@ def train(corpus, settings, length, steps, checkpoint=None, batch=(6, 2, 4), pie
     warm = max(1, min(100, steps // 10))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda s: min((s + 1) / warm, 0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * min(1, s / steps)))))
-    target, _, _ = corpus.standardised()
+    scale = corpus.scale()
+    target, within = torch.as_tensor(scale(np.stack(corpus.properties))), torch.as_tensor(scale.within)
     begin, history = 0, []
     if checkpoint and pathlib.Path(checkpoint).exists():
         saved = torch.load(checkpoint, weights_only=False)
@@ -143,7 +150,7 @@ def train(corpus, settings, length, steps, checkpoint=None, batch=(6, 2, 4), pie
                 parts.append(tokens[at:at + content])
                 owner.append(i)
         z = pooled(model, parts, owner, len(program))
-        values = losses(z, program, workload, trajectory, torch.as_tensor(target[program]))
+        values = losses(z, program, workload, trajectory, target[program], within)
         loss = sum(weight * value for weight, value in zip(weights, values))
         optimizer.zero_grad()
         loss.backward()
@@ -168,7 +175,8 @@ def train(corpus, settings, length, steps, checkpoint=None, batch=(6, 2, 4), pie
 @torch.no_grad()
 def encode(model, token_lists, length, stride, batch=32, progress=lambda x: x):
     """States float32[texts][d] by the deployed rule: all windows, content-token mean, L2 norm."""
-    jobs = [(tokens[a:b], i) for i, tokens in enumerate(token_lists) for a, b in windows.spans(len(tokens), length, stride)]
+    jobs = [(tokens[a:b], i) for i, tokens in enumerate(token_lists)
+            for a, b in windows.spans(len(tokens), length, stride)]
     jobs.sort(key=lambda job: len(job[0]))
     sums = np.zeros((len(token_lists), model.config.hidden_size), np.float64)
     for at in progress(range(0, len(jobs), batch)):

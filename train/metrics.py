@@ -35,7 +35,7 @@ def of_workload(times, scores):
 
 
 def random_order(times):
-    """Expectation of `of_workload` over all orders: P(the i-th fastest is the best of k drawn) = C(n-1-i, k-1) / C(n, k)."""
+    """Expectation of `of_workload` over all orders. P(the i-th fastest is the best of k) = C(n-1-i, k-1) / C(n, k)."""
     times = np.sort(times)
     n = len(times)
 
@@ -48,7 +48,7 @@ def random_order(times):
 
 def mean(rows):
     """Mean of metric dictionaries over workloads."""
-    return {name: float(np.mean([row[name] for row in rows])) for name in NAMES}
+    return {name: round(float(np.mean([row[name] for row in rows])), 4) for name in NAMES}
 
 
 def show(metrics):

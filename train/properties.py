@@ -5,6 +5,7 @@ They are targets of an auxiliary loss of the encoder, never inputs: at run time 
 `of_program` walks the indented text. Loops (T.grid, range, T.serial, T.parallel, T.vectorized, T.unroll) nest around
 blocks (T.sblock); the *main* block is the one with the largest trip count.
 """
+import dataclasses
 import re
 
 import numpy as np
@@ -122,3 +123,22 @@ def of_program(text):
         float(any(innermost in loops for loops in _last_index_loops(main["writes"], main["axes"]))),
         sum(innermost in loops for loops in reads) / max(1, len(reads)),
         float(innermost in reduce_loops), float(not main["init"] and bool(reduce_loops))], np.float32)
+
+
+@dataclasses.dataclass
+class Scale:
+    """How properties become standardised targets, and the variance of those within workloads."""
+    mean: np.ndarray
+    deviation: np.ndarray
+    within: np.ndarray
+
+    def __call__(self, values):
+        return np.clip((values - self.mean) / self.deviation, -3, 3).astype(np.float32)
+
+
+def fit_scale(values, first):
+    """The Scale of properties [programs][names] of all workloads; workload i begins at row first[i]."""
+    scale = Scale(values.mean(0), values.std(0) + 1e-3, None)
+    parts = np.split(scale(values), first[1:])
+    scale.within = np.mean([part.var(0) for part in parts], 0)
+    return scale

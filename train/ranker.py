@@ -2,9 +2,10 @@
 
 Groups are (machine, operator). The relevance of a schedule is its speed relative to the best of its group:
 
-    relevance = grades x (best time / time) ^ power          in 0..grades, rounded for rank:ndcg with exponential gain
-
-`regression` fits log(best / time) instead. Folds are by operator, and metrics are those of metrics.py.
+    rank:ndcg         round(grades x (best time / time) ^ power), the gain being exponential
+    rank:pairwise     log(best time / time): only its order counts, all pairs alike
+    regression        log(best time / time)
+ Folds are by operator, and metrics are those of metrics.py.
 """
 import dataclasses
 
@@ -16,23 +17,25 @@ import metrics
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    objective: str = "rank:ndcg"
-    rounds: int = 200
+    objective: str = "rank:pairwise"
+    rounds: int = 300
     depth: int = 5
-    eta: float = 0.06
+    eta: float = 0.04
     subsample: float = 0.7
-    columns: float = 0.4
+    columns: float = 0.15
     min_child_weight: float = 0.0
     regularisation: float = 2.0
     grades: int = 15
     power: float = 0.5
-    pairs: int = 16
+    pair_method: str = "topk"
+    pairs: int = 64
+    parallel_trees: int = 1
     seed: int = 0
 
 
 def relevance(times, settings):
     speed = np.min(times) / times
-    if settings.objective.startswith("rank"):
+    if settings.objective == "rank:ndcg":
         return np.round(settings.grades * speed ** settings.power)
     return np.log(speed)
 
@@ -52,9 +55,10 @@ def train(groups, names, settings):
     parameters = {"objective": settings.objective, "max_depth": settings.depth, "eta": settings.eta,
                   "subsample": settings.subsample, "colsample_bynode": settings.columns, "tree_method": "hist",
                   "min_child_weight": settings.min_child_weight, "lambda": settings.regularisation,
+                  "num_parallel_tree": settings.parallel_trees,
                   "seed": settings.seed, "nthread": 1}
     if settings.objective.startswith("rank"):
-        parameters.update(lambdarank_pair_method="mean", lambdarank_num_pair_per_sample=settings.pairs)
+        parameters.update(lambdarank_pair_method=settings.pair_method, lambdarank_num_pair_per_sample=settings.pairs)
     return xgboost.train(parameters, matrix(groups, names, settings), settings.rounds)
 
 
@@ -66,13 +70,15 @@ def evaluate(booster, groups, names):
     return [metrics.of_workload(times, score(booster, features, names)) for features, times in groups]
 
 
-def cross_validate(groups, fold_of, names, settings):
-    """Mean metrics over all groups, each predicted by trees that never saw its fold."""
+def cross_validate(groups, fold_of, names, settings, seeds=4):
+    """Mean metrics over all groups, each predicted by trees that never saw its fold, and over seeds: with a few dozen
+    operators one seed's top-1 moves by 0.03."""
     rows = []
     for fold in sorted(set(fold_of)):
         inside = [group for group, f in zip(groups, fold_of) if f != fold]
         outside = [group for group, f in zip(groups, fold_of) if f == fold]
-        rows += evaluate(train(inside, names, settings), outside, names)
+        for seed in range(settings.seed, settings.seed + seeds):
+            rows += evaluate(train(inside, names, dataclasses.replace(settings, seed=seed)), outside, names)
     return metrics.mean(rows)
 
 

@@ -29,10 +29,14 @@ import evaluate
 import export
 import features
 import metrics
+import properties
 import ranker
 import tokenizer
 import transition
 
+# What the ranker reads of the end state. More coordinates did no better in cross-validation: those that tell workloads
+# apart invite the trees to learn the workloads.
+RANKED = ("main_parallel", "main_vector", "parallel", "vector")
 PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "xgboost")
 
 
@@ -43,8 +47,9 @@ def parse_arguments():
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of checkpoints and caches")
     parser.add_argument("--bundle", required=True, help="folder of the bundle")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
-    parser.add_argument("--held-out", action="append", default=[], metavar="DIR",
-                        help="data directory that is only tested on; may be given again")
+    parser.add_argument("--held-out", action="append", default=[], metavar="DIR[,DIR]",
+                        help="data that is only tested on, measured as one set; may be given again")
+    parser.add_argument("--note", default="", help="goes into the manifest beside the metrics")
     parser.add_argument("--test", help="operators left out, separated by commas (default: dataset.TEST)")
     parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default %(default)s)")
     parser.add_argument("--layers", type=int, default=3, help="of the encoder (default %(default)s)")
@@ -54,7 +59,7 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=800, help="of the encoder (default %(default)s)")
     parser.add_argument("--intermediate", type=int, default=3,
                         help="states encoded for each schedule between the first and the last (default %(default)s)")
-    parser.add_argument("--epochs", type=int, default=60, help="of the transition (default %(default)s)")
+    parser.add_argument("--epochs", type=int, default=40, help="of the transition (default %(default)s)")
     parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON",
                         help='fields of ranker.Settings, such as {"objective": "rank:pairwise"}')
     parser.add_argument("--folds", type=int, default=5, help="of the ranker's cross-validation (default %(default)s)")
@@ -104,7 +109,30 @@ def get_states(arguments, model, words, library, operators, caches):
     return saved["z"], {tuple(key.rsplit("/", 1)): row for row, key in enumerate(saved["keys"])}
 
 
-def build_trajectories(vocabulary, operators, caches, z, row_of):
+def projection(latent):
+    """The bundle's projection [latent][latent]: a program enters the transition with its property coordinates at 0."""
+    keep = np.ones(latent, np.float32)
+    keep[:len(properties.NAMES)] = 0
+    return np.diag(keep)
+
+
+def goals_of(z, row_of, operators, caches, scale, property_weight=0.3):
+    """(states, goals, weight) of transition.Trajectories. Goals have the properties in the property coordinates; so do
+    states, where a rollout may begin, but for the initial programs."""
+    states, count, text = z @ projection(z.shape[1]), len(properties.NAMES), {o.name: o.text for o in operators}
+    states /= np.linalg.norm(states, axis=1, keepdims=True)
+    goals = states.copy()
+    for (operator, name), row in row_of.items():
+        program = caches[operator].texts[name] if name else text[operator]
+        goals[row, :count] = encoder.SCALE * scale(properties.of_program(program))
+        if name:
+            states[row] = goals[row]
+    weight = np.ones(z.shape[1], np.float32)
+    weight[:count] = property_weight / (count * encoder.SCALE ** 2 * (scale.within + 0.05))
+    return states, goals, weight
+
+
+def build_trajectories(vocabulary, operators, caches, row_of, states, goals, weight):
     """transition.Trajectories of all candidates, in the order of operators and candidates."""
     ids, targets, workloads = [], [], []
     for number, operator in enumerate(operators):
@@ -114,21 +142,38 @@ def build_trajectories(vocabulary, operators, caches, z, row_of):
             names = ["", *(after if after is not None else [None] * len(candidate.actions))]
             targets.append([row_of.get((operator.name, name), -1) for name in names])
             workloads.append(number)
-    return transition.Trajectories(vocabulary, ids, targets, workloads, z)
+    return transition.Trajectories(vocabulary, ids, targets, workloads, states, goals, weight)
 
 
-def get_transition(arguments, vocabulary, trajectories):
+def get_transition(arguments, vocabulary, trajectories, fold_of):
+    """(the transition, end states [candidates][d] for the ranker to learn from).
+
+    Those end states are cross-fitted: an operator's come from a transition that was not trained on it, so that the
+    ranker learns how far predicted states are to be trusted on new operators.
+    """
     path = arguments.work / "transition.pt"
     counts = [len(elements) for elements in vocabulary.elements]
     if path.exists():
+        saved = torch.load(path, weights_only=False)
         model = transition.Transition(counts, trajectories.states.shape[1])
-        model.load_state_dict(torch.load(path))
-        return model
+        model.load_state_dict(saved["model"])
+        return model, saved["ends"]
+    start = trajectories.states[trajectories.target[:, 0]].numpy()
+    ends = np.zeros(start.shape, np.float32)
+    fold = np.array(fold_of)[trajectories.workload]
+    for k in tqdm(sorted(set(fold_of)), desc="transition, cross-fitting", mininterval=5):
+        model, _ = transition.train(trajectories.subset(fold != k), counts, epochs=arguments.epochs,
+                                    seed=arguments.seed)
+        outside = fold == k
+        ends[outside] = transition.end_states(model, start[outside], vocabulary, list(trajectories.ids[outside]))
     model, history = transition.train(trajectories, counts, epochs=arguments.epochs, seed=arguments.seed,
                                       progress=lambda x: tqdm(x, desc="transition", mininterval=5))
     print("transition: squared end-state error, rank loss", history[-1])
-    torch.save(model.state_dict(), path)
-    return model
+    print("transition: share explained of what varies within an operator, trained on", transition.explained(
+        trajectories, transition.end_states(model, start, vocabulary, list(trajectories.ids))),
+        "not trained on", transition.explained(trajectories, ends), flush=True)
+    torch.save({"model": model.state_dict(), "ends": ends}, path)
+    return model, ends
 
 
 def build_groups(operators, vocabulary, names, ends=None):
@@ -148,14 +193,17 @@ def select(groups, names, wanted):
     return [(rows[:, columns], times) for rows, times in groups]
 
 
-def check(library, bundle, operators, vocabulary, names, groups, z, row_of):
-    """Compares the bundle as the C library reads it with what the trees were trained on."""
+def check(library, bundle, operators, trajectories, mover, vocabulary, names):
+    """Compares the bundle as the C library reads it with Python's states and features, on every eighth candidate."""
+    start = trajectories.states[trajectories.target[:, 0]].numpy()
+    ends = transition.end_states(mover, start, vocabulary, list(trajectories.ids))
     worst_z, worst_feature = 0.0, 0.0
     with library.model(bundle) as model, model.actions() as table, model.scorer(table, {}) as scorer:
-        for operator, (rows, _) in zip(operators, groups):
-            with model.workload(operator.text) as workload:
-                worst_z = max(worst_z, np.abs(workload.latent(z.shape[1]) - z[row_of[operator.name, ""]]).max())
-                for candidate, row in list(zip(operator.candidates, rows))[::8]:
+        for at, (rows, _) in enumerate(build_groups(operators, vocabulary, names, ends)):
+            with model.workload(operators[at].text) as workload:
+                first = np.flatnonzero(trajectories.workload == at)[0]
+                worst_z = max(worst_z, np.abs(workload.latent(start.shape[1]) - start[first]).max())
+                for candidate, row in list(zip(operators[at].candidates, rows))[::8]:
                     found = scorer.features(workload, table.intern(candidate.actions))
                     worst_feature = max(worst_feature, np.abs(found - row).max())
     print(f"the C library against Python: z_0 within {worst_z:.1e}, features within {worst_feature:.1e}", flush=True)
@@ -167,12 +215,14 @@ def main():
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     arguments.work.mkdir(parents=True, exist_ok=True)
-    library, clock, seconds = dataset.fl.load(arguments.library), time.time(), {}
+    library, clock, timing = dataset.fl.load(arguments.library), time.time(), arguments.work / "seconds.json"
+    seconds = json.loads(timing.read_text()) if timing.exists() else {}  # of all runs, resumed ones together
 
     def lap(stage):
         nonlocal clock
-        seconds[stage], clock = round(time.time() - clock), time.time()
-        print(f"== {stage}: {seconds[stage]} s", flush=True)
+        print(f"== {stage}: {time.time() - clock:.0f} s", flush=True)
+        seconds[stage], clock = round(seconds.get(stage, 0) + time.time() - clock), time.time()
+        timing.write_text(json.dumps(seconds))
 
     operators = dataset.read_operators(library, arguments.data)
     test = frozenset(arguments.test.split(",")) if arguments.test is not None else dataset.TEST
@@ -194,18 +244,17 @@ def main():
     z, row_of = get_states(arguments, model, words, library, operators, caches)
     lap("states")
     vocabulary = actions.Vocabulary(actions.derive([c for operator in operators for c in operator.candidates]))
-    trajectories = build_trajectories(vocabulary, operators, caches, z, row_of)
-    mover = get_transition(arguments, vocabulary, trajectories)
+    trajectories = build_trajectories(vocabulary, operators, caches, row_of,
+                                      *goals_of(z, row_of, operators, caches, corpus.scale()))
+    fold_of = {o.name: k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for o in fold}
+    fold_of = [fold_of[operator.name] for operator in operators]
+    mover, ends = get_transition(arguments, vocabulary, trajectories, fold_of)
     lap("transition")
-    z0 = z[[row_of[operator.name, ""] for operator in operators for _ in operator.candidates]]
-    ends = transition.end_states(mover, z0, vocabulary, list(trajectories.ids))
     plain = features.action_names(vocabulary)
-    names = [f"z.{i}" for i in range(z.shape[1])] + plain
+    names = [f"z.{properties.NAMES.index(name)}" for name in RANKED] + plain
     groups = build_groups(operators, vocabulary, names, ends)
     names, groups = (wanted := ranker.informative(groups, names)), select(groups, names, wanted)
     settings = ranker.Settings(seed=arguments.seed, **arguments.ranker)
-    fold_of = {operator.name: k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for operator in fold}
-    fold_of = [fold_of[operator.name] for operator in operators]
     validation = {}
     for label, wanted in (("actions and state", names), ("actions alone", [n for n in names if n in plain]),
                           ("state alone", [n for n in names if n not in plain])):
@@ -215,27 +264,32 @@ def main():
     wanted = ranker.used(ranker.train(groups, names, settings))
     booster = ranker.train(select(groups, names, wanted), wanted, settings)
     lap("ranker")
-    training = {"date": datetime.date.today().isoformat(), "machines": sorted({o.folder.parent.name for o in operators}),
-                "operators": [operator.name for operator in operators], "left_out": [o.name for o in left_out],
-                "schedules": len(trajectories.ids), "seed": arguments.seed, "encoder_steps": arguments.steps,
+    training = {"date": datetime.date.today().isoformat(), "note": arguments.note,
+                "machines": sorted({operator.folder.parent.name for operator in operators}),
+                "operators": [operator.name for operator in operators],
+                "left_out": [operator.name for operator in left_out], "schedules": len(trajectories.ids),
+                "seed": arguments.seed, "encoder_steps": arguments.steps,
                 "encoder_losses": dict(zip(("contrast", "order", "property"), np.round(history[-1][1:], 4).tolist())),
                 "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
                 "packages": {name: importlib.metadata.version(name) for name in PACKAGES}}
     parts = (words, model, (arguments.window, arguments.stride), vocabulary.kinds,
+             projection(z.shape[1]),
              transition.tensors(mover, vocabulary), wanted, booster)
     export.write(arguments.bundle, *parts, training)
-    check(library, arguments.bundle, operators, vocabulary, wanted, select(groups, names, wanted), z, row_of)
+    check(library, arguments.bundle, operators, trajectories, mover, vocabulary, wanted)
     alone = [name for name in names if name in plain]
     baseline = ranker.train(select(groups, names, alone), alone, settings)
     training["test"] = {}
-    for label, tested in [("left_out", left_out)] + [(pathlib.Path(path).name, dataset.read_operators(library, [path]))
-                                                     for path in arguments.held_out]:
+    for label, tested in [("left_out", left_out)] + [
+                (pathlib.Path(paths.split(",")[0]).name, dataset.read_operators(library, paths.split(",")))
+                for paths in arguments.held_out]:
         if tested:
             rows = evaluate.evaluate(library, arguments.bundle, tested)
             training["test"][label] = {
                 "operators": len(tested), "schedules": sum(len(operator.candidates) for operator in tested),
                 "model": metrics.mean(rows.values()),
-                "actions_alone": metrics.mean(ranker.evaluate(baseline, build_groups(tested, vocabulary, alone), alone)),
+                "actions_alone": metrics.mean(
+                    ranker.evaluate(baseline, build_groups(tested, vocabulary, alone), alone)),
                 "random_order": metrics.mean([row["random"] for row in rows.values()])}
             print(label, json.dumps(training["test"][label], indent=1))
     export.write(arguments.bundle, *parts, training)

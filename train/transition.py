@@ -5,9 +5,14 @@
 
 Trained on trajectories of encoded states: from the state after s actions, roll out to t and match
 
-    state     mean over t of |zhat_t - z_t|^2                    (several horizons at once)
-    rank      relu(margin + |zhat_T - z_T| - |zhat_T - z'|)      z' final states of other schedules of the same workload
+    state     mean over t of |zhat_t - g_t|^2                    (several horizons at once)
+    rank      relu(margin + |zhat_T - g_T| - |zhat_T - g'|)      g' final states of other schedules of the same workload
+
+The goal g_t is the encoder's z_t, but for the coordinates that stand for properties of the program (properties.py):
+there it is the property itself, and |.|^2 weights them up by what varies within workloads.
 """
+import copy
+
 import numpy as np
 import torch
 from torch import nn
@@ -73,16 +78,39 @@ class Trajectories:
     ids       [n][T]      action ids, -1 for none
     target    [n][T + 1]  row of `states` that is the program after t actions, -1 where it was not encoded
     workload  [n]
+    states    [states][d] the encoder's z; goals, the same but for the property coordinates; weight [d]
     """
 
-    def __init__(self, vocabulary, ids, targets, workloads, states):
+    def __init__(self, vocabulary, ids, targets, workloads, states, goals=None, weight=None):
         self.ids = pad(ids, -1)
         self.target = pad(targets, -1)
         self.length = np.array([len(sequence) for sequence in ids])
         self.workload, self.states = np.asarray(workloads), torch.as_tensor(states, dtype=torch.float32)
+        self.goals = self.states if goals is None else torch.as_tensor(goals)
+        self.weight = torch.ones(self.states.shape[1]) if weight is None else torch.as_tensor(weight)
         self.kind_of, self.phi_of = np.array(vocabulary.kind_of), vocabulary.phi_of
         self.kinds = np.where(self.ids >= 0, self.kind_of[self.ids], -1)
         self.final = self.target[np.arange(len(self.ids)), self.length]
+
+
+    def subset(self, mask):
+        """The trajectories where `mask` is true; the tables are shared."""
+        part = copy.copy(self)
+        for name in ("ids", "target", "length", "workload", "kinds", "final"):
+            setattr(part, name, getattr(self, name)[mask])
+        return part
+
+
+def explained(trajectories, ends):
+    """Share of the (weighted) variance of final states within workloads that predicted end states explain."""
+    t, known = trajectories, trajectories.final >= 0
+    truth, error = t.goals.numpy()[t.final], ends - t.goals.numpy()[t.final]
+    total = left = 0.0
+    for workload in np.unique(t.workload):
+        rows = known & (t.workload == workload)
+        total += (t.weight.numpy() * truth[rows].var(0)).sum() * rows.sum()
+        left += (t.weight.numpy() * error[rows].var(0)).sum() * rows.sum()
+    return round(float(1 - left / total), 3)
 
 
 def train(trajectories, element_counts, hidden=32, epochs=60, batch=256, learning_rate=3e-3, margin=0.05,
@@ -113,14 +141,15 @@ def train(trajectories, element_counts, hidden=32, epochs=60, batch=256, learnin
             states = model.rollout(z, torch.as_tensor(kinds), embeddings[torch.as_tensor(ids)])
             known = (t.target[rows] >= 0) & (np.arange(t.target.shape[1])[None, :] > start[:, None])
             known = torch.as_tensor(known)
-            error = (states - t.states[torch.as_tensor(t.target[rows])]).pow(2).sum(2)
+            error = (t.weight * (states - t.goals[torch.as_tensor(t.target[rows])]).pow(2)).sum(2)
             matching = (error * known).sum() / known.sum()
             last = states[torch.arange(len(rows)), torch.as_tensor(t.length[rows])]
-            truth = t.states[t.final[rows]]
-            other = t.states[[t.final[random.choice(by_workload[t.workload[row]])] for row in rows]]
-            distance = (last - truth).pow(2).sum(1)
-            gap = torch.minimum((truth - other).norm(dim=1), torch.tensor(margin))
-            wrong = torch.relu(gap + (distance + 1e-9).sqrt() - ((last - other).pow(2).sum(1) + 1e-9).sqrt())
+            truth = t.goals[t.final[rows]]
+            other = t.goals[[t.final[random.choice(by_workload[t.workload[row]])] for row in rows]]
+            distance, wide, off = ((t.weight * (a - b).pow(2)).sum(1) for a, b in
+                                   ((last, truth), (truth, other), (last, other)))
+            gap = (wide + 1e-9).sqrt().clamp(max=margin)
+            wrong = torch.relu(gap + (distance + 1e-9).sqrt() - (off + 1e-9).sqrt())
             loss = matching + distance.mean() + rank_weight * wrong.mean()
             optimizer.zero_grad()
             loss.backward()

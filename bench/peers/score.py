@@ -25,7 +25,7 @@ import time
 os.environ["OMP_NUM_THREADS"] = "1"
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RECORDS = ROOT / "examples" / "data" / "dense_384"
+RECORDS = ROOT / "examples" / "data" / "conv3x3_96"
 LATENT, KINDS, TREES, DEPTH, RUNS = 256, 32, 300, 6, 7
 
 

@@ -188,9 +188,11 @@ FORELOOP_API foreloop_status foreloop_encoder_create(foreloop_encoder **encoder,
                                                      const foreloop_transformer *transformer, foreloop_error *error);
 FORELOOP_API void foreloop_encoder_close(foreloop_encoder *encoder);
 
-/* Text to pooled vector: embedding[embedding_size]. Long text is cut into overlapping windows; a window's vector is the
- * mean of its content tokens' last hidden states, the text's is the mean of its windows' weighted by their content
- * tokens. A text without a token to pool gives the zero vector. Cost: one forward pass a window. */
+/* Text to pooled vector: embedding[embedding_size]. The encoder of a model bundle cuts long text into overlapping
+ * windows; a window's vector is the mean of its content tokens' last hidden states, the text's is the mean of its
+ * windows' weighted by their content tokens. A Hugging Face checkpoint pools one window, special tokens included, cut
+ * off at its maximum length (foreloop_transformer_open). A text without a token to pool gives the zero vector. Cost:
+ * one forward pass a window. */
 FORELOOP_API foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length,
                                                   float *embedding, foreloop_error *error);
 
@@ -361,6 +363,8 @@ FORELOOP_API void foreloop_model_get_info(const foreloop_model *model, foreloop_
 /* Names by index; NULL past the end. Borrowed. */
 FORELOOP_API const char *foreloop_model_kind_name(const foreloop_model *model, size_t index);
 FORELOOP_API const char *foreloop_model_feature_name(const foreloop_model *model, size_t index);
+/* The name of the kind's argument number `slot`, NULL past the end. Borrowed. */
+FORELOOP_API const char *foreloop_model_slot_name(const foreloop_model *model, size_t kind, size_t slot);
 /* Parts of the model. Borrowed. */
 FORELOOP_API const foreloop_transformer *foreloop_model_transformer(const foreloop_model *model);
 FORELOOP_API const foreloop_gbdt *foreloop_model_gbdt(const foreloop_model *model);
@@ -403,8 +407,8 @@ typedef struct foreloop_actions foreloop_actions;
 /* The id of every action whose kind the model does not know: no effect on the state and on features. */
 #define FORELOOP_ACTION_UNKNOWN 0u
 
-/* `capacity`: distinct actions at the most, 0 for 65,536; memory is 4 x latent_size bytes and some for each one that
- * is interned. */
+/* `capacity`: distinct actions at the most, 0 for 65,536; memory is 4 x (latent_size + kinds + aggregates of a
+ * kind) bytes and some for each one that is interned, and as much again while the table grows. */
 FORELOOP_API foreloop_status foreloop_actions_create(foreloop_actions **actions, const foreloop_model *model,
                                                      size_t capacity, foreloop_error *error);
 FORELOOP_API void foreloop_actions_close(foreloop_actions *actions);
@@ -412,10 +416,14 @@ FORELOOP_API void foreloop_actions_close(foreloop_actions *actions);
 /* Interns list[count] into ids[count], in bulk or one by one. Equal actions (kind and known arguments; order and
  * unknown arguments do not matter) have equal ids; ids are stable and count up from 1. An unknown kind gets
  * FORELOOP_ACTION_UNKNOWN; unknown arguments are dropped; a string outside a vocabulary takes the slot's unknown
- * category: all are counted in the report. Errors: VALUE for a number that is not finite, or an embedding that
- * overflows; ARGUMENT for a string where the model wants a number or the reverse, and for an argument given twice;
+ * category; numbers may lie outside the range of the training data: all are counted in the report, and by candidate in
+ * foreloop_score_details. Errors: VALUE for a number that is not finite, and for an encoded one or an embedding beyond
+ * 1e18; ARGUMENT for a string where the model wants a number or the reverse, and for a known argument given twice;
  * LIMIT when the table is full. After an error the actions before the failing one are interned, and ids is untouched.
- * Cost: a hash look-up of the arguments; a new action costs two small matrix-vector products. */
+ * Cost: the characters of the names of kind and arguments, of which the model's own (foreloop_model_kind_name,
+ * foreloop_model_slot_name) and those that come from where they came before take one comparison, and a hash look-up. A
+ * new action costs the two layers of its kind's network and kinds x latent_size. Allocates only to grow: for new
+ * actions, and for the largest `count` so far. */
 FORELOOP_API foreloop_status foreloop_actions_intern(foreloop_actions *actions, const foreloop_action *list,
                                                      size_t count, uint32_t *ids, foreloop_error *error);
 
@@ -467,7 +475,10 @@ FORELOOP_API void foreloop_scorer_close(foreloop_scorer *scorer);
 
 /* Scores a batch in CSR form: candidate i is ids[offsets[i]] .. ids[offsets[i + 1] - 1], offsets[count + 1] not
  * falling. scores[count]. Errors: ARGUMENT for an id that the table does not have, falling offsets, or a workload of
- * another model. Cost: latent_size for each action plus trees x depth for each candidate. */
+ * another model; LIMIT for a sequence that is too long. The same bits for every split and order of a batch, number of
+ * threads, and tier. A candidate pays only for the steps behind the prefix that it shares with those just before it, so
+ * sort the batch where that does not come by itself. Cost: for each candidate its steps, (distinct kinds in it) x (z
+ * among `read`), and trees x depth. */
 FORELOOP_API foreloop_status foreloop_score(foreloop_scorer *scorer, const foreloop_workload *workload,
                                             const uint32_t *ids, const size_t *offsets, size_t count, float *scores,
                                             foreloop_error *error);

@@ -163,7 +163,7 @@ class Library:
     def gbdt(self, source, base_score=None, tree_weights=None, num_class=0, num_parallel_tree=0, objective=None,
              feature_names=None, iteration_range=(0, 0)):
         """`source`: a path, or the model's content as bytes."""
-        options = _GbdtOptions(c.sizeof(_GbdtOptions), None, base_score is not None, base_score or 0.0, None, 0,
+        options = _GbdtOptions(c.sizeof(_GbdtOptions), None, base_score is not None, 0.0 if base_score is None else base_score, None, 0,
                                num_class, num_parallel_tree, None if objective is None else objective.encode())
         options.iteration_begin, options.iteration_end = iteration_range
         if feature_names is not None:

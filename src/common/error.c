@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE_SIZE = sizeof(((foreloop_error *)0)->message) };
+/* FULL_SIZE: room for two of the longest paths, before a message is shortened. */
+enum { MESSAGE_SIZE = sizeof(((foreloop_error *)0)->message), FULL_SIZE = 9216 };
 
 /* C0, DEL, C1, and the Unicode line and paragraph separators: whatever a terminal or a log may take for a line's end or
  * a command. */
@@ -14,9 +15,9 @@ static int is_control(uint32_t code_point) {
            code_point == 0x2029;
 }
 
-/* Replaces control characters and invalid bytes by '?'. When the message was cut to fit, a sequence that the cut left
- * incomplete is dropped. */
-static void clean_message(char message[MESSAGE_SIZE], int was_cut) {
+/* Replaces control characters and invalid bytes by '?', and returns the length. When the message was cut to fit, a
+ * sequence that the cut left incomplete is dropped. */
+static size_t clean_message(char *message, int was_cut) {
     size_t length = strlen(message);
     size_t kept = 0;
 
@@ -35,13 +36,39 @@ static void clean_message(char message[MESSAGE_SIZE], int was_cut) {
         i += step;
     }
     message[kept] = '\0';
+    return kept;
+}
+
+static int is_continuation(char byte) {
+    return ((unsigned char)byte & 0xC0) == 0x80;
+}
+
+/* Cleans the text and makes it the error's message. What does not fit is left out of the middle: a long path stands at
+ * either end of a message, and must push neither what is wrong nor how to mend it out. */
+static void set_message(foreloop_error *error, char full[FULL_SIZE], int was_cut) {
+    static const char gap[] = " ... ";
+    enum { GAP = sizeof gap - 1, ROOM = MESSAGE_SIZE - 1 - GAP };
+    size_t length = clean_message(full, was_cut);
+    size_t head = ROOM / 2, tail = length;
+
+    if (length < MESSAGE_SIZE) {
+        memcpy(error->message, full, length + 1);
+        return;
+    }
+    while (head > 0 && is_continuation(full[head]))
+        head--;
+    tail -= ROOM - head;
+    while (is_continuation(full[tail]))
+        tail++;
+    memcpy(error->message, full, head);
+    memcpy(error->message + head, gap, GAP);
+    memcpy(error->message + head + GAP, full + tail, length - tail + 1);
 }
 
 static void format_message(foreloop_error *error, const char *format, va_list arguments) {
-    int length = vsnprintf(error->message, MESSAGE_SIZE, format, arguments);
-    if (length < 0)
-        error->message[0] = '\0';
-    clean_message(error->message, length >= MESSAGE_SIZE);
+    char full[FULL_SIZE] = "";
+    int length = vsnprintf(full, FULL_SIZE, format, arguments);
+    set_message(error, full, length >= FULL_SIZE);
 }
 
 foreloop_status foreloop_fail(foreloop_error *error, foreloop_status code, const char *format, ...) {
@@ -73,18 +100,16 @@ foreloop_status foreloop_fail_at(foreloop_error *error, foreloop_status code, fo
 
 foreloop_status foreloop_error_prefix(foreloop_error *error, foreloop_status code, const char *format, ...) {
     if (error) {
-        char message[MESSAGE_SIZE];
+        char full[FULL_SIZE] = "";
         va_list arguments;
-        int length;
-
-        memcpy(message, error->message, MESSAGE_SIZE);
         va_start(arguments, format);
-        format_message(error, format, arguments);
+        /* The message that is there always fits behind the prefix. */
+        (void)vsnprintf(full, FULL_SIZE - MESSAGE_SIZE - 2, format, arguments);
         va_end(arguments);
         error->code = code;
-        length = (int)strlen(error->message);
-        length += snprintf(error->message + length, (size_t)(MESSAGE_SIZE - length), ": %s", message);
-        clean_message(error->message, length >= MESSAGE_SIZE);
+        size_t length = strlen(full);
+        (void)snprintf(full + length, FULL_SIZE - length, ": %s", error->message);
+        set_message(error, full, 0);
     }
     return code;
 }

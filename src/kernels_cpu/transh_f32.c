@@ -35,3 +35,13 @@ size_t foreloop_transh_gather_f32(const foreloop_transh_program *program, const 
             gamma[i * FORELOOP_TRANSH_LANES + s] = states[s * stride + at_gamma + used[i]];
     return count;
 }
+
+size_t foreloop_transh_list_columns(const float *x, size_t first, size_t columns, uint32_t *list) {
+    const size_t end = columns - first < FORELOOP_TRANSH_COLUMNS ? columns : first + FORELOOP_TRANSH_COLUMNS;
+    size_t count = 0;
+    for (size_t j = first; j < end; j++) {
+        list[count] = (uint32_t)j;
+        count += x[j] != 0;
+    }
+    return count;
+}

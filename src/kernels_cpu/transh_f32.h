@@ -82,6 +82,11 @@ void foreloop_transh_f32_avx512(foreloop_transh_f32 *kernels);
 size_t foreloop_transh_gather_f32(const foreloop_transh_program *program, const float *states, uint32_t *used,
                                   float *gamma);
 
+/* The columns from `first` on whose x is not 0, of FORELOOP_TRANSH_COLUMNS at the most: list[their number, and one to
+ * spare]. For the tiers' affine. */
+enum { FORELOOP_TRANSH_COLUMNS = 256 };
+size_t foreloop_transh_list_columns(const float *x, size_t first, size_t columns, uint32_t *list);
+
 /* The direct form, the oracle of the above: z <- fma(-beta (w . z), w, z) + d. */
 void foreloop_transh_step_f32_ref(float *z, const float *w, float beta, const float *d, size_t size);
 

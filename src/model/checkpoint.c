@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "common/sized.h"
 #include "model/checkpoint_tokenizer.h"
 #include "model/text_encoder.h"
 #include <string.h>
@@ -299,9 +300,11 @@ foreloop_status foreloop_transformer_open(foreloop_transformer **transformer, co
                                           const foreloop_options *options, foreloop_error *error) {
     if (!transformer || !directory)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the transformer or its directory is NULL");
+    foreloop_options own;
+    FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     hf_checkpoint checkpoint = {
-        .allocator = foreloop_allocator_or_default(options ? options->allocator : NULL),
-        .read_into_memory = options && options->read_into_memory,
+        .allocator = foreloop_allocator_or_default(own.allocator),
+        .read_into_memory = own.read_into_memory != 0,
         .pooling = {.mode = FORELOOP_POOLING_MEAN, .truncate = true, .include_special = true},
     };
     const foreloop_status status = open_checkpoint(transformer, &checkpoint, directory, error);

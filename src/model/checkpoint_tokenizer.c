@@ -7,6 +7,7 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "tokenizer/tokenizer.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,11 +40,13 @@ static foreloop_status open_file(const maker *make, const char *name, foreloop_f
     return status;
 }
 
-static bool exists(const maker *make, const char *name) {
+static foreloop_status look_for(const maker *make, const char *name, bool *found) {
     char *path = foreloop_path_join(make->allocator, make->directory, name);
-    bool found = path && foreloop_path_exists(path);
+    if (!path)
+        return foreloop_fail_memory(make->error, strlen(name), 1, "a path");
+    *found = foreloop_path_exists(path);
     foreloop_release(make->allocator, path);
-    return found;
+    return FORELOOP_OK;
 }
 
 static foreloop_status put(maker *make, const char *text) {
@@ -192,9 +195,17 @@ static foreloop_status make_bpe(maker *make, const foreloop_file *vocabulary, co
     FORELOOP_TRY(put(make, ",\"merges\":["));
     bool first = true;
     foreloop_text line;
+    uint64_t number = 0;
     for (size_t at = 0; next_line((const char *)merges->data, merges->size, &at, &line);) {
+        number++;
         if (line.length == 0 || (line.length >= 8 && memcmp(line.text, "#version", 8) == 0))
             continue;
+        const char *space = memchr(line.text, ' ', line.length);
+        size_t left = space ? (size_t)(space - line.text) : 0;
+        if (left == 0 || left + 1 == line.length || memchr(space + 1, ' ', line.length - left - 1))
+            return foreloop_fail_at(make->error, FORELOOP_ERROR_FORMAT, FORELOOP_POSITION_LINE, number,
+                                    "merges.txt: line %llu: a merge is two tokens with a space between, not '%.*s'",
+                                    (unsigned long long)number, FORELOOP_QUOTED(line.text, line.length));
         FORELOOP_TRY(put(make, first ? "" : ","));
         FORELOOP_TRY(put_string(make, line.text, line.length));
         first = false;
@@ -232,7 +243,9 @@ static foreloop_status make_wordpiece(maker *make, const foreloop_file *vocabula
 static foreloop_status make_json(maker *make, bool bpe) {
     foreloop_file file = {0}, merges = {0};
     foreloop_status status = FORELOOP_OK;
-    if (exists(make, "tokenizer_config.json")) {
+    bool settings = false;
+    FORELOOP_TRY(look_for(make, "tokenizer_config.json", &settings));
+    if (settings) {
         FORELOOP_TRY(open_file(make, "tokenizer_config.json", &file));
         status = parse(make, &file, "tokenizer_config.json", read_settings);
         foreloop_file_close(&file);
@@ -263,7 +276,10 @@ foreloop_status foreloop_checkpoint_tokenizer_open(foreloop_tokenizer **tokenize
                   .strip_accents = -1};
     bool bpe = architecture == FORELOOP_ARCHITECTURE_ROBERTA;
     const char *older = bpe ? "vocab.json" : "vocab.txt";
-    if (exists(&make, "tokenizer.json") || !exists(&make, older)) {
+    bool newer_found = false, older_found = false;
+    FORELOOP_TRY(look_for(&make, "tokenizer.json", &newer_found));
+    FORELOOP_TRY(look_for(&make, older, &older_found));
+    if (newer_found || !older_found) {
         char *path = foreloop_path_join(options->allocator, directory, "tokenizer.json");
         if (!path)
             return foreloop_fail_memory(error, strlen(directory), 1, "a path");
@@ -273,7 +289,10 @@ foreloop_status foreloop_checkpoint_tokenizer_open(foreloop_tokenizer **tokenize
     }
     foreloop_status status = make_json(&make, bpe);
     if (status == FORELOOP_OK)
-        status = foreloop_tokenizer_open_memory(tokenizer, make.json.data, make.json.size, options, error);
+        status = foreloop_tokenizer_open_named(tokenizer, make.json.data, make.json.size,
+                                               bpe ? "vocab.json and merges.txt, put together"
+                                                   : "vocab.txt, put into a tokenizer.json",
+                                               options->allocator, error);
     foreloop_buffer_close(&make.json);
-    return status == FORELOOP_OK ? status : foreloop_error_prefix(error, status, "%.200s/%s", directory, older);
+    return status == FORELOOP_OK ? status : foreloop_error_prefix(error, status, "%.200s", directory);
 }

@@ -103,6 +103,9 @@ static foreloop_status check(const reader *read) {
     const foreloop_manifest *manifest = read->manifest;
     if (!read->has_format)
         return foreloop_json_fail(read->json, "'format' is missing: this is not a foreloop model");
+    if (read->format_version == 0 || manifest->text_rule == 0)
+        return foreloop_json_fail(read->json, "'%s' is missing or 0",
+                                  read->format_version == 0 ? "format_version" : "text_rule");
     if (read->format_version != FORELOOP_BUNDLE_VERSION)
         return foreloop_fail(read->json->error, FORELOOP_ERROR_UNSUPPORTED,
                              "%s: format_version is %zu, this library reads %d: use a matching foreloop",

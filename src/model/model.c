@@ -4,6 +4,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/json.h"
+#include "common/sized.h"
 #include "gbdt/model.h"
 #include "kernels_cpu/cpu.h"
 #include "model/text_encoder.h"
@@ -133,10 +134,15 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
     if (model->gbdt_info.output_count != 1)
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%s: a ranker must have one output, not %zu", file,
                              model->gbdt_info.output_count);
-    if (columns > plan->count)
+    /* A dump without names has only as many columns as its trees read; a model file tells the exact number. */
+    bool exact = strcmp(model->gbdt_info.objective, "unknown") != 0;
+    if (columns > plan->count || (exact && columns < plan->count))
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
-                             "%s: the ranker reads %zu features, but the manifest lists %zu", file, columns,
-                             plan->count);
+                             "%s: the ranker has %zu features, but model.json lists %zu: retrain the ranker on this "
+                             "manifest",
+                             file, columns, plan->count);
+    if (model->gbdt_info.tree_count == 0)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%s: the ranker has no trees", file);
     if (!margins_are_finite(model->gbdt))
         return foreloop_fail(error, FORELOOP_ERROR_VALUE, "%s: the sum of the leaves can overflow", file);
     model->ranker_columns = foreloop_allocate(&model->allocator, columns, sizeof *model->ranker_columns);
@@ -189,14 +195,14 @@ static foreloop_status load_parts(foreloop_model *model, foreloop_error *error) 
     return FORELOOP_OK;
 }
 
+/* `options` is this version's copy of the caller's. */
 static foreloop_status create(foreloop_model **model, const foreloop_options *options, foreloop_error *error) {
-    foreloop_allocator allocator = foreloop_allocator_or_default(options ? options->allocator : NULL);
+    foreloop_allocator allocator = foreloop_allocator_or_default(options->allocator);
     *model = foreloop_allocate_zeroed(&allocator, 1, sizeof **model);
     if (!*model)
         return foreloop_fail_memory(error, 1, sizeof **model, "the model");
     (*model)->allocator = allocator;
-    const bool has_tier = options && options->size >= offsetof(foreloop_options, tier) + sizeof options->tier;
-    (*model)->tier = foreloop_cpu_tier(has_tier ? options->tier : FORELOOP_TIER_BEST);
+    (*model)->tier = foreloop_cpu_tier(options->tier);
     return FORELOOP_OK;
 }
 
@@ -204,10 +210,12 @@ foreloop_status foreloop_model_open(foreloop_model **result, const char *path, c
                                     foreloop_error *error) {
     if (!result || !path)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_open: an argument is NULL");
+    foreloop_options own;
+    FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_model *model;
-    FORELOOP_TRY(create(&model, options, error));
+    FORELOOP_TRY(create(&model, &own, error));
     foreloop_status status =
-        foreloop_bundle_open(&model->bundle, path, &model->allocator, options && options->read_into_memory, error);
+        foreloop_bundle_open(&model->bundle, path, &model->allocator, own.read_into_memory != 0, error);
     if (status == FORELOOP_OK) {
         status = load_parts(model, error);
         if (status != FORELOOP_OK)
@@ -225,8 +233,10 @@ foreloop_status foreloop_model_open_memory(foreloop_model **result, const void *
                                            const foreloop_options *options, foreloop_error *error) {
     if (!result || !data)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_open_memory: an argument is NULL");
+    foreloop_options own;
+    FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_model *model;
-    FORELOOP_TRY(create(&model, options, error));
+    FORELOOP_TRY(create(&model, &own, error));
     foreloop_status status = foreloop_bundle_open_memory(&model->bundle, data, size, &model->allocator, error);
     if (status == FORELOOP_OK)
         status = load_parts(model, error);
@@ -276,12 +286,18 @@ void foreloop_model_get_info(const foreloop_model *model, foreloop_model_info *i
                                 .text_rule = model->manifest.text_rule,
                                 .manifest = model->manifest_text,
                                 .manifest_length = model->bundle.texts[FORELOOP_BUNDLE_MANIFEST].size};
-    full.size = info->size < sizeof full ? info->size : sizeof full;
-    memcpy(info, &full, full.size);
+    foreloop_sized_write(info, &full, sizeof full);
 }
 
 const char *foreloop_model_kind_name(const foreloop_model *model, size_t index) {
     return model && index < model->manifest.vocabulary.kind_count ? model->manifest.vocabulary.kinds[index].name : NULL;
+}
+
+const char *foreloop_model_slot_name(const foreloop_model *model, size_t kind, size_t slot) {
+    if (!model || kind >= model->manifest.vocabulary.kind_count ||
+        slot >= model->manifest.vocabulary.kinds[kind].slot_count)
+        return NULL;
+    return model->manifest.vocabulary.kinds[kind].slots[slot].name;
 }
 
 const char *foreloop_model_feature_name(const foreloop_model *model, size_t index) {

@@ -8,28 +8,23 @@ void foreloop_aligned_close(foreloop_aligned_text *text) {
     memset(text, 0, sizeof *text);
 }
 
-static foreloop_status reserve(foreloop_aligned_text *text, size_t extra, foreloop_error *error) {
+foreloop_status foreloop_aligned_reserve(foreloop_aligned_text *text, size_t extra, foreloop_error *error) {
     size_t needed = text->size + extra;
     if (extra > FORELOOP_TEXT_LIMIT - text->size)
         return foreloop_fail(error, FORELOOP_ERROR_LIMIT,
                              "the text grows beyond %zu bytes in the tokenizer: give it in parts", FORELOOP_TEXT_LIMIT);
+    if (needed <= text->byte_capacity && needed <= text->span_capacity)
+        return FORELOOP_OK;
     FORELOOP_TRY(foreloop_reserve(text->allocator, &text->bytes, &text->byte_capacity, text->size, needed, 1, error));
     return foreloop_reserve(text->allocator, &text->spans, &text->span_capacity, text->size, needed,
                             sizeof *text->spans, error);
 }
 
-static void put_bytes(foreloop_aligned_text *text, const char *bytes, size_t length, foreloop_span span) {
-    memcpy(text->bytes + text->size, bytes, length);
-    for (size_t i = 0; i < length; i++)
-        text->spans[text->size + i] = span;
-    text->size += length;
-}
-
 foreloop_status foreloop_aligned_append_bytes(foreloop_aligned_text *text, const char *bytes, size_t length,
                                               foreloop_span span, foreloop_error *error) {
-    FORELOOP_TRY(reserve(text, length, error));
-    if (length > 0)
-        put_bytes(text, bytes, length, span);
+    FORELOOP_TRY(foreloop_aligned_reserve(text, length, error));
+    for (size_t i = 0; i < length; i++)
+        foreloop_aligned_put_byte(text, bytes[i], span);
     return FORELOOP_OK;
 }
 
@@ -43,7 +38,7 @@ foreloop_status foreloop_aligned_append(foreloop_aligned_text *text, uint32_t co
 foreloop_status foreloop_aligned_copy(foreloop_aligned_text *text, const foreloop_aligned_text *source, size_t begin,
                                       size_t end, foreloop_error *error) {
     size_t length = end - begin;
-    FORELOOP_TRY(reserve(text, length, error));
+    FORELOOP_TRY(foreloop_aligned_reserve(text, length, error));
     if (length > 0) {
         memcpy(text->bytes + text->size, source->bytes + begin, length);
         memcpy(text->spans + text->size, source->spans + begin, length * sizeof *text->spans);
@@ -55,14 +50,17 @@ foreloop_status foreloop_aligned_copy(foreloop_aligned_text *text, const foreloo
 foreloop_status foreloop_aligned_import(foreloop_aligned_text *text, const char *input, size_t length,
                                         foreloop_error *error) {
     text->size = 0;
-    FORELOOP_TRY(reserve(text, length, error));
+    FORELOOP_TRY(foreloop_aligned_reserve(text, length, error));
     for (size_t position = 0; position < length;) {
         uint32_t code_point;
         size_t size;
         bool valid = foreloop_utf8_decode(input + position, length - position, &code_point, &size);
         foreloop_span span = {(uint32_t)position, (uint32_t)(position + size)};
-        FORELOOP_TRY(foreloop_aligned_append_bytes(text, valid ? input + position : "\xEF\xBF\xBD", valid ? size : 3,
-                                                   span, error));
+        if (valid && size == 1 && text->size < text->span_capacity && text->size < text->byte_capacity)
+            foreloop_aligned_put_byte(text, input[position], span);
+        else
+            FORELOOP_TRY(foreloop_aligned_append_bytes(text, valid ? input + position : "\xEF\xBF\xBD",
+                                                       valid ? size : 3, span, error));
         position += size;
     }
     return FORELOOP_OK;

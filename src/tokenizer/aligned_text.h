@@ -34,6 +34,15 @@ void foreloop_aligned_close(foreloop_aligned_text *text);
 foreloop_status foreloop_aligned_import(foreloop_aligned_text *text, const char *input, size_t length,
                                         foreloop_error *error);
 
+/* Makes room for `extra` more bytes. */
+foreloop_status foreloop_aligned_reserve(foreloop_aligned_text *text, size_t extra, foreloop_error *error);
+/* Appends one byte of a character where there is room. */
+static inline void foreloop_aligned_put_byte(foreloop_aligned_text *text, char byte, foreloop_span span) {
+    text->bytes[text->size] = byte;
+    text->spans[text->size] = span;
+    text->size++;
+}
+
 /* Appends one character that stands for `span`. */
 foreloop_status foreloop_aligned_append(foreloop_aligned_text *text, uint32_t code_point, foreloop_span span,
                                         foreloop_error *error);

@@ -198,10 +198,14 @@ static uint32_t byte_character(unsigned char byte) {
 static foreloop_status map_bytes(const void *context, foreloop_workspace *work, size_t begin, size_t end,
                                  foreloop_error *error) {
     (void)context;
-    for (size_t position = begin; position < end; position++)
-        FORELOOP_TRY(foreloop_aligned_append(&work->next_text,
-                                             byte_character((unsigned char)work->text.bytes[position]),
-                                             work->text.spans[position], error));
+    /* All of these characters are below U+0800. */
+    FORELOOP_TRY(foreloop_aligned_reserve(&work->next_text, 2 * (end - begin), error));
+    for (size_t position = begin; position < end; position++) {
+        char bytes[4];
+        size_t size = foreloop_utf8_encode(byte_character((unsigned char)work->text.bytes[position]), bytes);
+        for (size_t i = 0; i < size; i++)
+            foreloop_aligned_put_byte(&work->next_text, bytes[i], work->text.spans[position]);
+    }
     return FORELOOP_OK;
 }
 

@@ -1,7 +1,7 @@
 /* Added tokens: reading them, and cutting the leftmost longest matches out of the text. */
 #include "tokenizer/special_tokens.h"
+#include "common/sort.h"
 #include "tokenizer/unicode.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
@@ -107,12 +107,13 @@ static foreloop_status read_token(foreloop_added_tokens *added, foreloop_json *j
     return FORELOOP_OK;
 }
 
-static int compare_patterns(const void *left, const void *right) {
+static int compare_patterns(const void *left, const void *right, const void *context) {
     const foreloop_added_token *a = *(const foreloop_added_token *const *)left;
     const foreloop_added_token *b = *(const foreloop_added_token *const *)right;
     size_t shorter = a->pattern.length < b->pattern.length ? a->pattern.length : b->pattern.length;
     int order = memcmp(a->pattern.text, b->pattern.text, shorter);
 
+    (void)context;
     if (order != 0)
         return order;
     if (a->pattern.length != b->pattern.length)
@@ -131,7 +132,7 @@ static foreloop_status build_matcher(const foreloop_added_tokens *added, bool no
         if (in_force && token->normalized == normalized && token->pattern.length > 0)
             matcher->patterns[matcher->count++] = token;
     }
-    qsort(matcher->patterns, matcher->count, sizeof *matcher->patterns, compare_patterns);
+    foreloop_sort(matcher->patterns, matcher->count, sizeof *matcher->patterns, compare_patterns, NULL);
     for (size_t byte = 0, i = 0; byte <= 256; byte++) {
         while (i < matcher->count && (unsigned char)matcher->patterns[i]->pattern.text[0] < byte)
             i++;

@@ -1,6 +1,6 @@
 /* Vocabulary: an open-addressing hash by text, a sorted array by id (ids may have gaps of any size). */
 #include "tokenizer/token_table.h"
-#include <stdlib.h>
+#include "common/sort.h"
 #include <string.h>
 
 void foreloop_token_table_close(foreloop_token_table *table) {
@@ -92,35 +92,23 @@ foreloop_status foreloop_token_table_put(foreloop_token_table *table, foreloop_t
     return FORELOOP_OK;
 }
 
-typedef struct id_and_index {
-    uint32_t id;
-    uint32_t index;
-} id_and_index;
-
-static int compare_ids(const void *left, const void *right) {
-    const id_and_index *a = left, *b = right;
-    if (a->id != b->id)
-        return a->id < b->id ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
+/* By id, then in order of insertion. */
+static int compare_ids(const void *left, const void *right, const void *context) {
+    const foreloop_token_table *table = context;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    if (table->entries[a].id != table->entries[b].id)
+        return table->entries[a].id < table->entries[b].id ? -1 : 1;
+    return a < b ? -1 : a > b;
 }
 
 foreloop_status foreloop_token_table_sort(foreloop_token_table *table, foreloop_error *error) {
-    id_and_index *pairs = foreloop_allocate(table->allocator, table->count, sizeof *pairs);
     uint32_t *by_id = foreloop_allocate(table->allocator, table->count, sizeof *by_id);
 
-    if (!pairs || !by_id) {
-        foreloop_release(table->allocator, pairs);
-        foreloop_release(table->allocator, by_id);
-        return foreloop_fail_memory(error, table->count, sizeof *pairs + sizeof *by_id, "the vocabulary's order");
-    }
-    for (size_t i = 0; i < table->count; i++) {
-        pairs[i].id = table->entries[i].id;
-        pairs[i].index = (uint32_t)i;
-    }
-    qsort(pairs, table->count, sizeof *pairs, compare_ids);
+    if (!by_id)
+        return foreloop_fail_memory(error, table->count, sizeof *by_id, "the vocabulary's order");
     for (size_t i = 0; i < table->count; i++)
-        by_id[i] = pairs[i].index;
-    foreloop_release(table->allocator, pairs);
+        by_id[i] = (uint32_t)i;
+    foreloop_sort(by_id, table->count, sizeof *by_id, compare_ids, table);
     foreloop_release(table->allocator, table->by_id);
     table->by_id = by_id;
     return FORELOOP_OK;

@@ -2,12 +2,14 @@
  */
 #include "tokenizer/tokenizer.h"
 #include "common/file.h"
+#include "common/sized.h"
 #include <string.h>
 
 /* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
-static foreloop_status open_named(foreloop_tokenizer **tokenizer, const void *data, size_t size, const char *name,
-                                  const foreloop_allocator *allocator, foreloop_error *error) {
+foreloop_status foreloop_tokenizer_open_named(foreloop_tokenizer **tokenizer, const void *data, size_t size,
+                                              const char *name, const foreloop_allocator *allocator,
+                                              foreloop_error *error) {
     foreloop_tokenizer *opened = foreloop_allocate_zeroed(allocator, 1, sizeof *opened);
     foreloop_status status;
 
@@ -32,22 +34,26 @@ static foreloop_status open_named(foreloop_tokenizer **tokenizer, const void *da
 
 foreloop_status foreloop_tokenizer_open_memory(foreloop_tokenizer **tokenizer, const void *data, size_t size,
                                                const foreloop_options *options, foreloop_error *error) {
-    foreloop_allocator allocator = foreloop_allocator_or_default(options ? options->allocator : NULL);
+    foreloop_options own;
     if (!tokenizer || (!data && size > 0))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open_memory: NULL argument");
-    return open_named(tokenizer, data, size, "tokenizer.json", &allocator, error);
+    FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
+    foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
+    return foreloop_tokenizer_open_named(tokenizer, data, size, "tokenizer.json", &allocator, error);
 }
 
 foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokenizer, const char *path,
                                         const foreloop_options *options, foreloop_error *error) {
-    foreloop_allocator allocator = foreloop_allocator_or_default(options ? options->allocator : NULL);
+    foreloop_options own;
     foreloop_file file = {0};
     foreloop_status status;
 
     if (!tokenizer || !path)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open: NULL argument");
-    FORELOOP_TRY(foreloop_file_open(&file, path, &allocator, options && options->read_into_memory, error));
-    status = open_named(tokenizer, file.data, file.size, path, &allocator, error);
+    FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
+    foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
+    FORELOOP_TRY(foreloop_file_open(&file, path, &allocator, own.read_into_memory != 0, error));
+    status = foreloop_tokenizer_open_named(tokenizer, file.data, file.size, path, &allocator, error);
     foreloop_file_close(&file);
     return status;
 }

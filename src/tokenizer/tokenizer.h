@@ -43,4 +43,9 @@ struct foreloop_encoding {
 foreloop_status foreloop_tokenizer_read(foreloop_tokenizer *tokenizer, const void *data, size_t size, const char *name,
                                         foreloop_error *error);
 
+/* foreloop_tokenizer_open_memory with the document's name for messages. */
+foreloop_status foreloop_tokenizer_open_named(foreloop_tokenizer **tokenizer, const void *data, size_t size,
+                                              const char *name, const foreloop_allocator *allocator,
+                                              foreloop_error *error);
+
 #endif

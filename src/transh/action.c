@@ -1,6 +1,7 @@
 /* Interning: arguments to slot values, look-up, and the row of a new action, computed once. */
 #include "transh/action.h"
 #include "common/error.h"
+#include "common/sized.h"
 #include <math.h>
 #include <string.h>
 
@@ -347,6 +348,5 @@ void foreloop_actions_get_report(const foreloop_actions *actions, foreloop_actio
         return;
     foreloop_actions_report full = actions->report;
     full.distinct = actions->count - 1;
-    full.size = report->size < sizeof full ? report->size : sizeof full;
-    memcpy(report, &full, full.size);
+    foreloop_sized_write(report, &full, sizeof full);
 }

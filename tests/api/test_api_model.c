@@ -208,6 +208,11 @@ static void test_wrong_bundles(const fixture *fix, const char *work) {
         replace(work, cases[i].file, cases[i].find, cases[i].by);
         refused(work, cases[i].status, cases[i].mentions, cases[i].what);
     }
+    char ranker[2048];
+    copy_bundle(fix->directory, work, NULL);
+    snprintf(ranker, sizeof ranker, "%s/ranker.json", work);
+    write_file(ranker, "[]", 2);
+    refused(work, FORELOOP_ERROR_MISMATCH, "no trees", "a ranker without trees");
     static const char *const names[] = {"model.json",  "config.json",         "tokenizer.json",
                                         "ranker.json", "encoder.safetensors", "transition.safetensors"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

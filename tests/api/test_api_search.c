@@ -92,6 +92,11 @@ static void test_details(void) {
     const foreloop_argument known[] = {{"extent", NULL, 12}, {"inner", NULL, 65536}};
     const foreloop_argument far[] = {{"extent", NULL, -3}, {"inner", NULL, 65537}, {"colour", "red", 0}};
     const foreloop_action list[] = {{"split_s0", known, 2}, {"split_s0", far, 3}, {"never_heard_of", NULL, 0}};
+    CHECK(strcmp(foreloop_model_kind_name(own.model, 2), "split_s0") == 0 &&
+              strcmp(foreloop_model_slot_name(own.model, 2, 4), "inner") == 0 &&
+              !foreloop_model_slot_name(own.model, 2, BENCH_SLOTS) &&
+              !foreloop_model_slot_name(own.model, ENGINE_REAL_KINDS, 0),
+          "names of kinds and arguments");
     uint32_t ids[3];
     foreloop_actions_report before = {.size = sizeof before}, after = {.size = sizeof after};
     foreloop_actions_get_report(own.actions, &before);
@@ -193,7 +198,7 @@ static void test_postprocessing(const char *root) {
     char path[2048];
     static char line[1 << 16];
     size_t records = 0, differ = 0;
-    snprintf(path, sizeof path, "%s/examples/data/dense_384/database_tuning_record.json", root);
+    snprintf(path, sizeof path, "%s/examples/data/conv3x3_96/database_tuning_record.json", root);
     FILE *file = fopen(path, "rb");
     if (!CHECK(file != NULL, "%s", path))
         return;

@@ -80,11 +80,17 @@ check "an empty value" fails 2 "is empty"
 run rank --json=yes
 check "a value for a flag" fails 2 "takes no value"
 run rank --top -1
-check "a negative count" fails 2 "whole number"
+check "a negative count" fails 2 "whole number in digits"
 run rank -w a -r b --top 0
 check "a count of zero" fails 2 "from 1"
 run rank --top 99999999999999999999
-check "a count that is too large" fails 2 "whole number"
+check "a count that is too large" fails 2 "up to 9223372036854775807"
+run predict --num-class 0
+check "a positive count of zero" fails 2 "whole number from 1"
+run predict --num-class x
+check "a positive count that is none" fails 2 "whole number from 1"
+run predict --base-score 1e39
+check "a number that is too large" fails 2 "to 3.4028235e38"
 run rank a
 check "an argument too many" fails 2 "unexpected argument"
 run rank -r x
@@ -100,7 +106,9 @@ check "two tokenizers" fails 2 "exclude"
 run inspect
 check "inspect without anything" fails 2 "name a model"
 run inspect --cpu x
-check "inspect with both" fails 2 "name a model"
+check "inspect with both" fails 2 "a model and --cpu exclude each other"
+run --version extra
+check "an argument behind --version" fails 2 "unexpected argument 'extra'"
 run predict --ranker x
 check "predict without features" fails 2 "name the features"
 run pack x
@@ -142,6 +150,9 @@ if test -w /dev/full; then
     status=$?
     : >"$directory/out"
     check "a full device" fails 1 "cannot write to standard output: No space left"
+    head -c 100000 /dev/zero | tr '\0' 'a ' | "$foreloop" tokenize -m "$bundle" --json >/dev/full 2>"$directory/err"
+    status=$?
+    check "a full device in the middle of the output" fails 1 "cannot write to standard output: No space left"
 else
     skip "a full device" "no /dev/full here"
 fi
@@ -151,7 +162,12 @@ sh -c 'sleep 0.2; exec "$0" help' "$foreloop" >"$directory/pipe" 2>"$directory/e
 status=$?
 wait
 : >"$directory/out"
-check "a closed pipe" fails 1 "cannot write to standard output: Broken pipe"
+check "a closed pipe ends the command by its signal" exits 141
+check "and without a message" empty err
+(trap '' PIPE; exec "$foreloop" help) >"$directory/pipe" 2>"$directory/err" &
+: <"$directory/pipe"
+wait
+check "also when the parent ignores the signal" empty err
 
 # ---- bench ----
 
@@ -185,7 +201,7 @@ printf '\357\273\277"a,b", c\r\n\r\n0.9, 7\r\n , 1e3\r\n' >"$directory/f.csv"
 run predict --ranker "$directory/dump.json" --base-score 0 - <"$directory/f.csv"
 check "a header, quotes, blanks, CRLF, a byte order mark, standard input" out_is "0.75
 -0.25"
-for case in '0.1,x:column 2' '1,2\n3:line 2 has 1 columns' '"1:quotes do not match' '"1"2:quotes do not match' \
+for case in '0.1,x:column 2' '1,2\n3:line 2 has 1 column,' '"1:quotes do not match' '"1"2:quotes do not match' \
     ':no rows' 'a,b\n:no rows'; do
     printf "${case%%:*}" >"$directory/bad.csv"
     test "$case" != '0.1,x:column 2' || printf '0.1,1\n0.1,x' >"$directory/bad.csv"
@@ -211,10 +227,87 @@ check "a model that names its features takes columns without names" exits 0
 check "a saved model leaves nothing to note" empty err
 { seq -s, 80 | sed 's/[0-9]*/x&/g'; cat "$directory/f.csv"; } >"$directory/named.csv"
 run predict --ranker "$bundle/ranker.json" "$directory/named.csv"
-check "but not columns with other names" fails 1 "column 1 is 'x1', the ranker wants '"
+check "but not columns with other names" fails 1 "no column is named '"
 printf '1,2\n' >"$directory/f.csv"
 run predict --ranker "$bundle/ranker.json" "$directory/f.csv"
 check "a wrong number of columns" fails 1 "has 2 columns, the ranker reads 80"
+
+# A row with a bad field is not a header.
+bad_row() { # CONTENT MESSAGE
+    printf -- "$1" >"$directory/bad.csv"
+    run predict --ranker "$directory/dump.json" --base-score 0 "$directory/bad.csv"
+    check "a bad row: $2" fails 1 "$2"
+}
+for value in NA null None 0x10 -0x1 x; do
+    bad_row "1,2,$value\n4,5,6\n" "line 1, column 3: '$value' is not a number; leave it empty or write NaN for a missing"
+    bad_row "1,2,$value" "line 1, column 3: '$value' is not a number"
+done
+for value in NA N/A null 0x10 '1;2' '-1 5'; do
+    bad_row "$value\n0.5\n" "line 1, column 1: '$value' is not a number"
+done
+bad_row 'nan,,x\n' "column 3: 'x' is not a number"
+bad_row '0,5;1,5\n' "column 2: '5;1' is not a number; separate columns by commas"
+bad_row '"1,5",2\n' "column 1: '1,5' is not a number"
+bad_row '1\t2\n' "'1?2' is not a number; separate columns by commas"
+bad_row 'a;b\n1;2\n' "line 2, column 1: '1;2' is not a number; separate"
+bad_row '1\0,2\n3,4\n' "line 1, column 1: '1?' is not a number"
+bad_row 'a,b\n' "no rows of features in it, only a header: line 1, column 1: 'a'"
+printf '0,1\n1,0\n' >"$directory/f.csv"
+run predict --ranker "$directory/dump.json" --base-score 0 "$directory/f.csv"
+check "a first row that counts is a row" out_is "-0.25
+0.75"
+check "and is noted" err_has "note: .*first row counts 0, 1, 2"
+
+# Columns by the header's names.
+sed 's/"f0"/"height"/' "$directory/dump.json" >"$directory/named.json"
+printf 'id,height,x\n0.9,0.1,3\n0.1,0.9,3\n' >"$directory/f.csv"
+run predict --ranker "$directory/named.json" --base-score 0 "$directory/f.csv"
+check "a named column in another place" out_is "-0.25
+0.75"
+check "the other columns are noted" err_has "note: .*2 columns are ignored, .*'id'"
+check "the order of columns is not in doubt" sh -c "! grep 'first occur' '$directory/err'"
+sed 's/height/f0/' "$directory/f.csv" >"$directory/f2.csv"
+run predict --ranker "$directory/dump.json" --base-score 0 "$directory/f2.csv"
+check "a numbered column in another place" out_is "-0.25
+0.75"
+sed 's/height/f3/' "$directory/f.csv" >"$directory/f2.csv"
+run predict --ranker "$directory/dump.json" --base-score 0 "$directory/f2.csv"
+check "a numbered column that is missing" fails 1 "no column is named 'f0'"
+sed 's/x/height/' "$directory/f.csv" >"$directory/f2.csv"
+run predict --ranker "$directory/named.json" --base-score 0 "$directory/f2.csv"
+check "a column that is there twice" fails 1 "several columns are named 'height'"
+sed 's/height/a/' "$directory/f.csv" >"$directory/f2.csv"
+run predict --ranker "$directory/dump.json" --base-score 0 "$directory/f2.csv"
+check "names that mean nothing to the trees are noted" err_has "note: .*taken in order"
+
+# What a dump does not hold.
+sed 's/^\[\(.*\)/[\1/; s/\]}\]$/]},/' "$directory/dump.json" >"$directory/two.json"
+sed 's/^\[//' "$directory/dump.json" >>"$directory/two.json"
+printf '0.9\n' >"$directory/f.csv"
+two() { run predict --ranker "$directory/two.json" --base-score 0 "$directory/f.csv" "$@"; }
+two
+check "two trees are summed" out_is 1.5
+two --num-class 2
+check "or are two outputs" out_is "0.75 0.75"
+two --num-class 2 --objective multi:softprob
+check "with an objective" out_is "0.5 0.5"
+check "which is not assumed" sh -c "! grep objective '$directory/err'"
+two --num-parallel-tree 2 --num-class 1
+check "or one iteration of two" out_is 1.5
+two --num-class 2 --num-parallel-tree 2
+check "trees that are no whole iterations" fails 1 "not whole iterations"
+printf '2\n-1\n' >"$directory/weights.csv"
+two --tree-weights "$directory/weights.csv"
+check "weighted trees" out_is 0.75
+check "and their weights are not assumed" sh -c "! grep DART '$directory/err'"
+two --objective no:such
+check "an objective that does not exist" fails 1 "no:such"
+seq -s, 80 >"$directory/f.csv"
+for option in '--num-class 2' '--num-parallel-tree 1' '--objective reg:logistic' "--tree-weights $directory/weights.csv"; do
+    run predict --ranker "$bundle/ranker.json" $option "$directory/f.csv"
+    check "a saved model with ${option%% *}" fails 1 "${option%% *} is for dumps"
+done
+printf '1,2\n' >"$directory/f.csv"
 run predict --ranker "$directory/f.csv" "$directory/f.csv"
 check "a ranker that is none" fails 1 "cannot open the ranker"
 
@@ -243,12 +336,50 @@ check "an empty text" out_is '{"ids":[0,2],"tokens":["<s>","</s>"]}'
 head -c 200000 /dev/urandom >"$directory/random"
 run tokenize -m "$bundle" "$directory/random"
 check "bytes that are no text" exits 0
+# Measured in virtual memory, of which sanitizers need more.
+limited() {
+    (ulimit -v 100000 && exec "$foreloop" "$@") >"$directory/out" 2>"$directory/err"
+    status=$?
+}
+limited --version
+if exits 0; then
+    head -c 500000 /dev/zero | tr '\0' '#' >"$directory/long"
+    limited tokenize -m "$bundle" "$directory/long"
+    check "many tokens in little memory" exits 0
+    check "all of them" lines_are out 500003
+    limited tokenize --json -m "$bundle" "$directory/long"
+    check "many tokens in JSON in little memory" exits 0
+else
+    skip "many tokens in little memory" "this build needs much memory"
+fi
+run tokenize -m "$bundle" /dev/zero
+check "a text without an end" fails 1 "/dev/zero is too large: more than 64 MiB"
+printf '\357\273\277"ab"\n' >"$directory/lines"
+run tokenize -m "$bundle" --jsonl --json "$directory/lines"
+check "a byte order mark before JSON lines" cmp "$directory/out" "$directory/expected"
 run tokenize -m "$bundle" "$directory/absent"
 check "a file that does not exist" fails 1 "absent: No such file"
 run tokenize -m "$directory/absent" "$directory/text"
-check "a model that does not exist" fails 1 "cannot open the model .*no such file"
+check "a model that does not exist" fails 1 "^foreloop: cannot open the model: no such file or directory: [^:]*absent$"
 run tokenize --tokenizer "$directory/random" "$directory/text"
-check "a tokenizer that is none" fails 1 "cannot open the tokenizer"
+check "a tokenizer that is none" fails 1 "cannot open the tokenizer: [^:]*random: byte"
+
+# Long paths keep the cause, whoever words the message.
+long=$directory/$(printf '%0300d' 0 | sed 's|.\{60\}|&/|g')$(printf '%0250d' 0)
+mkdir -p "${long%/*}"
+cp "$directory/random" "$long"
+for arguments in "tokenize -m" "tokenize --tokenizer" "inspect" "predict $directory/f.csv --ranker"; do
+    run $arguments "$long"
+    check "$arguments of a long path says why" fails 1 'JSON\|expected\|byte\|header\|too large'
+    run $arguments "$long.absent"
+    check "$arguments of a long path that is absent says why" fails 1 '[Nn]o such file\|too long'
+done
+run rank -m "$bundle" -w "$long.absent" -r x
+check "rank of a long path says why" fails 1 '[Nn]o such file\|too long'
+run tokenize -m "$(printf '%0100000d' 0)"
+check "a path of 100 kB says why" fails 1 'too long'
+run "--$(printf '%0100000d' 0)"
+check "an unknown command of 100 kB" fails 2 "try 'foreloop help'"
 
 # ---- encode ----
 
@@ -269,6 +400,19 @@ if test -f "$checkpoint/model.safetensors"; then
 else
     skip "a checkpoint" "tests/golden/transformer is not there"
 fi
+{ printf '\357\273\277'; cat "$directory/text"; } >"$directory/marked"
+run encode -m "$bundle" --json "$directory/text"
+cp "$directory/out" "$directory/expected"
+run encode -m "$bundle" --json "$directory/marked"
+check "a byte order mark before a program" cmp "$directory/out" "$directory/expected"
+printf '# a comment\n\n   \n# another\n' >"$directory/comments"
+run encode -m "$bundle" "$directory/comments"
+check "a program of comments" fails 1 "comments holds no program text"
+run encode -m "$bundle" /dev/null
+check "encode of nothing" fails 1 "is empty: it holds no program text"
+printf '"# only"\n' >"$directory/lines"
+run encode -m "$bundle" --jsonl "$directory/lines"
+check "a line of comments" fails 1 "line 1 holds no program text"
 run encode --hf "$directory" "$directory/text"
 check "a checkpoint that is none" fails 1 "cannot open the checkpoint"
 
@@ -336,6 +480,12 @@ run rank -m "$bundle" -w "$directory/text" -r "$directory/two" --workload-index 
 check "a workload that is not there" fails 1 "no record of workload 3, only of 0, 7"
 run rank -m "$bundle" -w "$directory/empty" -r "$directory/good"
 check "an empty program" fails 1 "is empty"
+run rank -m "$bundle" -w "$directory/comments" -r "$directory/good"
+check "a program of comments is none" fails 1 "holds no program text"
+run rank -m "$bundle" -w "$directory/marked" -r "$directory/good" --json
+cp "$directory/out" "$directory/expected"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --json
+check "a byte order mark before a ranked program" cmp "$directory/out" "$directory/expected"
 run rank -m "$bundle" -w "$directory/f.npy" -r "$directory/good"
 check "a program that is no text" fails 1 "is not text"
 run rank -m "$bundle" -w "$directory/text" -r "$directory/empty"
@@ -349,6 +499,11 @@ run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --json
 cp "$directory/out" "$directory/expected"
 run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --json --hardware "$directory/machine.json"
 check "this machine from a file" cmp "$directory/out" "$directory/expected"
+{ printf '\357\273\277'; cat "$directory/machine.json"; } >"$directory/marked.json"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --json --hardware "$directory/marked.json"
+check "a byte order mark before a machine" cmp "$directory/out" "$directory/expected"
+run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --json --hardware /dev/zero
+check "a machine without an end" fails 1 "/dev/zero is too large: more than 1 MiB"
 echo '{"coers": 2}' >"$directory/machine.json"
 run rank -m "$bundle" -w "$directory/text" -r "$directory/good" --hardware "$directory/machine.json"
 check "an unknown field of a machine" fails 1 'did you mean "cores"'
@@ -373,15 +528,40 @@ check "a ranker" out_has '^trees  *10$'
 run inspect "$bundle/model.json"
 check "a manifest" fails 1 "name the bundle's directory"
 run inspect "$directory/random"
-check "a file that is none of these" fails 1 "random"
+check "a file that is none of these" fails 1 "not a bundle, checkpoint, tokenizer or ranker: .*random"
+run inspect "$directory/dump.json"
+check "a dump" out_has '^type  *ranker$'
+mkdir "$directory/incomplete"
+cp "$bundle/config.json" "$bundle/transition.safetensors" "$directory/incomplete"
+run inspect "$directory/incomplete"
+check "a bundle without its manifest is no checkpoint" fails 1 "cannot open the model: .*model.json$"
+mkdir "$directory/nothing"
+run inspect "$directory/nothing"
+check "a directory of nothing" fails 1 "neither a bundle .* nor a checkpoint"
 run inspect "$directory/absent"
-check "inspect of nothing" fails 1 "No such file"
+check "inspect of nothing" fails 1 "no such file"
 run pack "$bundle" -o "$directory/packed"
 check "pack" prints "$directory/packed: packed, fingerprint $fingerprint"
 run inspect "$directory/packed"
 check "a packed bundle has the same fingerprint" out_has "^fingerprint  *$fingerprint\$"
 run pack "$directory" -o "$directory/packed2"
-check "pack of something else" fails 1 "cannot pack"
+check "pack of something else" fails 1 "cannot pack .*: there is no model.json in it, name a bundle directory"
+run pack "$directory/packed" -o "$directory/packed2"
+check "pack of a file" fails 1 "name a bundle directory"
+cp -r "$bundle" "$directory/own"
+mkdir "$directory/own/below"
+ln -s own/below "$directory/link"
+for output in own/ranker.json own/new own/below/new link/new; do
+    run pack "$directory/own" -o "$directory/$output"
+    check "pack into its own directory: $output" fails 1 "in the bundle's own directory"
+done
+check "and the bundle is as it was" cmp "$bundle/ranker.json" "$directory/own/ranker.json"
+run pack "$directory/own" -o "$directory/nothing"
+check "pack onto a directory" fails 1 "it is a directory, name a file"
+echo old >"$directory/packed3"
+run pack "$directory/own" -o "$directory/packed3" --json
+check "pack in JSON" prints "{\"path\":\"$directory/packed3\",\"bytes\":$(wc -c <"$directory/packed"),\"fingerprint\":\"$fingerprint\"}"
+check "in the place of another file" cmp "$directory/packed" "$directory/packed3"
 check "and no file is left" test ! -e "$directory/packed2"
 run pack "$bundle" -o "$directory/absent/packed"
 check "pack into nowhere" fails 1 "cannot pack"

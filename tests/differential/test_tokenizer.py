@@ -285,6 +285,25 @@ def compare(library, description, texts, scratch):
     return failures
 
 
+def compare_bytes(library, description, texts, scratch):
+    """Damaged UTF-8 has the ids of the text that Python's decoder repairs it to, by the same rule."""
+    generator, failures = random.Random(SEED), []
+    content = json.dumps(description)
+    reference = tokenizers.Tokenizer.from_str(content)
+    reference.no_truncation()
+    reference.no_padding()
+    scratch.write_text(content)
+    with library.tokenizer(scratch) as tokenizer:
+        for text in texts:
+            data = bytearray(text.encode())
+            for _ in range(len(data) // 8 + 1):
+                data.insert(generator.randrange(len(data) + 1), generator.randrange(0x80, 0x100))
+            found, wanted = tokenizer.tokenize(data)[0], reference.encode(data.decode(errors="replace")).ids
+            if found != wanted:
+                failures.append(first_difference("ids", repr(bytes(data)), found, wanted))
+    return failures
+
+
 def check_names(library, description, scratch):
     """Look-ups by id and by text."""
     content = json.dumps(description)
@@ -328,6 +347,8 @@ def main():
         real[path.name] = json.loads(path.read_text())
     for name, description in real.items():
         report.check(name, compare(library, description, texts, scratch), len(texts))
+        damaged = texts[:500]
+        report.check(f"{name}, invalid UTF-8", compare_bytes(library, description, damaged, scratch), len(damaged))
         report.check(f"{name}, names", check_names(library, description, scratch), 1)
         if workloads:
             report.check(f"{name}, workloads", compare(library, description, workloads, scratch), len(workloads))

@@ -11,12 +11,12 @@ _foreloop() {
         return
     fi
     case $previous in
-    -m | --model | -w | --workload | -r | --records | --hardware | --hf | --tokenizer | --ranker | -o | --output)
+    -m | --model | -w | --workload | -r | --records | --hardware | --hf | --tokenizer | --ranker | --tree-weights | -o | --output)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
-    --top | --workload-index | --base-score | --tier | --runs)
+    --top | --workload-index | --base-score | --objective | --num-class | --num-parallel-tree | --tier | --runs)
         return
         ;;
     esac
@@ -24,10 +24,10 @@ _foreloop() {
     rank) options="--model --workload --records --top --workload-index --hardware --strict --json" ;;
     encode) options="--model --hf --jsonl --json" ;;
     tokenize) options="--model --tokenizer --jsonl --json" ;;
-    predict) options="--ranker --base-score --margin --json" ;;
+    predict) options="--ranker --base-score --objective --num-class --num-parallel-tree --tree-weights --margin --json" ;;
     actions) options="--records --full-trace --json" ;;
     inspect) options="--cpu --json" ;;
-    pack) options="--output" ;;
+    pack) options="--output --json" ;;
     bench) options="--tier --runs --json" ;;
     help)
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")

@@ -23,29 +23,37 @@ static void products(const float *matrix, const float *x, size_t rows, size_t si
         y[r] = dot(matrix + r * size, x, size);
 }
 
-static void affine(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y) {
-    enum { VECTORS = 4 };
+/* y <- sum + the columns of the list; the list has been made before, as branches on zeros cannot be foreseen. */
+static void add_columns(const float *matrix, const float *x, const uint32_t *list, size_t count, size_t rows,
+                        const float *sum, float *y) {
+    enum { VECTORS = 8 };
     size_t first = 0;
     for (; rows - first >= VECTORS * WIDTH; first += VECTORS * WIDTH) {
-        __m256 sum[VECTORS];
+        __m256 own[VECTORS];
         for (size_t v = 0; v < VECTORS; v++)
-            sum[v] = _mm256_loadu_ps(bias + first + v * WIDTH);
-        for (size_t j = 0; j < columns; j++) {
-            if (x[j] == 0)
-                continue;
-            const __m256 factor = _mm256_set1_ps(x[j]);
-            const float *column = matrix + j * rows + first;
+            own[v] = _mm256_loadu_ps(sum + first + v * WIDTH);
+        for (size_t i = 0; i < count; i++) {
+            const __m256 factor = _mm256_set1_ps(x[list[i]]);
+            const float *column = matrix + list[i] * rows + first;
             for (size_t v = 0; v < VECTORS; v++)
-                sum[v] = _mm256_fmadd_ps(_mm256_loadu_ps(column + v * WIDTH), factor, sum[v]);
+                own[v] = _mm256_fmadd_ps(_mm256_loadu_ps(column + v * WIDTH), factor, own[v]);
         }
         for (size_t v = 0; v < VECTORS; v++)
-            _mm256_storeu_ps(y + first + v * WIDTH, sum[v]);
+            _mm256_storeu_ps(y + first + v * WIDTH, own[v]);
     }
     for (; first < rows; first++) {
-        y[first] = bias[first];
-        for (size_t j = 0; j < columns; j++)
-            if (x[j] != 0)
-                y[first] = fmaf(matrix[j * rows + first], x[j], y[first]);
+        float own = sum[first];
+        for (size_t i = 0; i < count; i++)
+            own = fmaf(matrix[list[i] * rows + first], x[list[i]], own);
+        y[first] = own;
+    }
+}
+
+static void affine(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y) {
+    const float *sum = bias;
+    for (size_t first = 0; first < columns || sum == bias; first += FORELOOP_TRANSH_COLUMNS, sum = y) {
+        uint32_t list[FORELOOP_TRANSH_COLUMNS + 1];
+        add_columns(matrix, x, list, foreloop_transh_list_columns(x, first, columns, list), rows, sum, y);
     }
 }
 

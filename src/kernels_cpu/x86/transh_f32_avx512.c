@@ -32,26 +32,34 @@ static void products(const float *matrix, const float *x, size_t rows, size_t si
         products_of_rows(matrix + r * size, x, 1, size, y + r);
 }
 
-static void affine(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y) {
+/* y <- sum + the columns of the list; the list has been made before, as branches on zeros cannot be foreseen. */
+static void add_columns(const float *matrix, const float *x, const uint32_t *list, size_t count, size_t rows,
+                        const float *sum, float *y) {
     enum { VECTORS = 8 };
     for (size_t first = 0; first < rows; first += VECTORS * LANES) {
-        __m512 sum[VECTORS];
+        __m512 own[VECTORS];
         __mmask16 mask[VECTORS];
         for (size_t v = 0; v < VECTORS; v++) {
             const size_t at = first + v * LANES, left = at < rows ? rows - at : 0;
             mask[v] = (__mmask16)(left >= LANES ? 0xffff : (1u << left) - 1);
-            sum[v] = _mm512_maskz_loadu_ps(mask[v], bias + at);
+            own[v] = _mm512_maskz_loadu_ps(mask[v], sum + at);
         }
-        for (size_t j = 0; j < columns; j++) {
-            if (x[j] == 0)
-                continue;
-            const __m512 factor = _mm512_set1_ps(x[j]);
-            const float *column = matrix + j * rows + first;
+        for (size_t i = 0; i < count; i++) {
+            const __m512 factor = _mm512_set1_ps(x[list[i]]);
+            const float *column = matrix + list[i] * rows + first;
             for (size_t v = 0; v < VECTORS; v++)
-                sum[v] = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask[v], column + v * LANES), factor, sum[v]);
+                own[v] = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask[v], column + v * LANES), factor, own[v]);
         }
         for (size_t v = 0; v < VECTORS; v++)
-            _mm512_mask_storeu_ps(y + first + v * LANES, mask[v], sum[v]);
+            _mm512_mask_storeu_ps(y + first + v * LANES, mask[v], own[v]);
+    }
+}
+
+static void affine(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y) {
+    const float *sum = bias;
+    for (size_t first = 0; first < columns || sum == bias; first += FORELOOP_TRANSH_COLUMNS, sum = y) {
+        uint32_t list[FORELOOP_TRANSH_COLUMNS + 1];
+        add_columns(matrix, x, list, foreloop_transh_list_columns(x, first, columns, list), rows, sum, y);
     }
 }
 

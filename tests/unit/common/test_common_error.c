@@ -76,6 +76,16 @@ static void test_truncation(void) {
         foreloop_error_prefix(&error, FORELOOP_ERROR_FORMAT, "%s", text);
         clean += is_clean(error.message) && !strchr(error.message, '?');
     }
+    {
+        foreloop_error error;
+        memset(text, 'p', 600);
+        text[600] = '\0';
+        foreloop_fail(&error, FORELOOP_ERROR_IO, "%s: the cause: %d", text, 7);
+        foreloop_error_prefix(&error, FORELOOP_ERROR_IO, "reading %s", text);
+        CHECK(strstr(error.message, "the cause: 7") && strncmp(error.message, "reading p", 9) == 0 &&
+                  strstr(error.message, " ... "),
+              "a long path leaves the cause: %s", error.message);
+    }
     CHECK(clean == 8 * 7 && full == 8 * 6, "long messages are cut between characters: %d, %d", clean, full);
     {
         foreloop_error error;

@@ -27,14 +27,14 @@ static int same(const float *a, const float *b, size_t count) {
 }
 
 static void test_matrices(const foreloop_transh_f32 *ref, const foreloop_transh_f32 *own) {
-    static const size_t sizes[] = {1, 7, 15, 16, 17, 33, 64, 100, 128, 129, 250};
+    static const size_t sizes[] = {1, 7, 15, 16, 17, 33, 64, 100, 128, 129, 250, 600};
     random_source source = {11};
     int affine_right = 1, products_right = 1;
     for (size_t r = 0; r < sizeof sizes / sizeof *sizes; r++)
         for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
             const size_t rows = sizes[r], columns = sizes[c], size = (columns + LANES - 1) / LANES * LANES;
             float *matrix = random_floats(&source, rows * size, 1), *bias = random_floats(&source, rows, 1);
-            float *x = random_floats(&source, size, 1), y[2][256];
+            float *x = random_floats(&source, size, 1), y[2][640];
             for (size_t i = 0; i < columns; i += 3)
                 x[i] = 0;
             memset(y, 1, sizeof y);

@@ -1,5 +1,4 @@
 /* Faults that others had (reports of their projects), each as a kind of fault with its value. */
-#include "common/utf8.h"
 #include "tokenizer_test.h"
 #include <stdlib.h>
 #include <time.h>
@@ -48,6 +47,8 @@ static void test_gpt2_rules(void) {
     CHECK_WORDS("\"\\u010a\":1,\"\\u0120=\":2", "\n =", "\xc4\x8a|\xc4\xa0=", "a space after a line");
     CHECK_WORDS("\"I\":1,\"'\":2,\"LL\":3,\"\\u0120I\":4,\"'ll\":5", "I'LL I'll", "I|'|LL|\xc4\xa0I|'ll",
                 "contractions are lower case");
+    CHECK_WORDS("\"'s\":1,\"'t\":2,\"'re\":3,\"'ve\":4,\"'m\":5,\"'ll\":6,\"'d\":7,\"'S\":8,\"a\":9",
+                "'s't're've'm'll'da", "'s|'t|'re|'ve|'m|'ll|'d|a", "every contraction");
     CHECK_WORDS("\"x\":1,\"\\u00c2\\u00b2\\u00c2\\u00bd\\u00e2\\u0127\\u00a7\":2", "x\xc2\xb2\xc2\xbd\xe2\x85\xa7",
                 "x|\xc3\x82\xc2\xb2\xc3\x82\xc2\xbd\xc3\xa2\xc4\xa7\xc2\xa7", "numbers beyond digits");
     CHECK_WORDS("\"e\":1,\"\\u00cc\\u0123\":2", "e\xcc\x81", "e|\xc3\x8c\xc4\xa3", "a mark is no letter");
@@ -79,6 +80,74 @@ static void test_added_tokens(void) {
                                            "6", "AbA", FLAGS("false", "false", "false", "false"))));
     CHECK_TOKENS(tokenizer, "aB aAbA", "Ab|a|AbA", "0-3 3-4 4-7", "normalized, rstrip, and the longest match");
     foreloop_tokenizer_close(tokenizer);
+}
+
+static void test_longest_added_token(void) {
+    foreloop_tokenizer *tokenizer =
+        open_document(DOCUMENT("{\"type\":\"BPE\",\"vocab\":{\"s\":0},\"merges\":[]}", "null", "null", "null",
+                               ADDED("1", "<m", PLAIN) "," ADDED("2", "<mask>", PLAIN) "," ADDED("3", "<mas", PLAIN)));
+    CHECK_TOKENS(tokenizer, "<mask><mass<m", "<mask>|<mas|s|<m", "0-6 6-10 10-11 11-13", "the longest of several");
+    foreloop_tokenizer_close(tokenizer);
+}
+
+static void test_normal_forms(void) {
+    static const struct {
+        const char *normalizer, *text, *expected, *offsets;
+    } cases[] = {
+        {"{\"type\":\"NFC\"}", "a\xcc\x85\xcc\x81", "a|\xcc\x85|\xcc\x81", "0-1 1-3 3-5"}, /* blocked */
+        {"{\"type\":\"NFC\"}", "a\xcc\xa3\xcc\x85", "\xe1\xba\xa1|\xcc\x85", "0-1 3-5"},
+        {"{\"type\":\"NFC\"}", "\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8", "\xea\xb0\x81", "0-3"}, /* Hangul */
+        {"{\"type\":\"NFD\"}", "\xe1\xba\xa1", "a|\xcc\xa3", "0-3 0-3"},
+        {"{\"type\":\"NFD\"}", "a\xcc\x81\xcc\xa3", "a|\xcc\xa3|\xcc\x81", "0-1 1-3 3-5"}, /* reordered */
+        {"{\"type\":\"NFKC\"}", "\xef\xac\x81", "f|i", "0-3 0-3"},
+        {"{\"type\":\"Lowercase\"}",
+         "\xc4\xb0"
+         "A",
+         "i|\xcc\x87|a", "0-2 0-2 2-3"}, /* one letter to two */
+        {"{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}",
+         " \xc2\xa0"
+         "a ",
+         "a", "3-4"},
+    };
+    char document[2048];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(document, sizeof document,
+                 DOCUMENT("{\"type\":\"BPE\",\"merges\":[],\"vocab\":{\"a\":0,\"f\":1,\"i\":2,\"\\u0305\":3,"
+                          "\"\\u0301\":4,\"\\u0323\":5,\"\\u0307\":6,\"\\u1ea1\":7,\"\\uac01\":8,\" \":9}}",
+                          "%s", "null", "null", ""),
+                 cases[i].normalizer);
+        foreloop_tokenizer *tokenizer = open_document(document);
+        check_tokens(tokenizer, cases[i].text, strlen(cases[i].text), cases[i].expected, cases[i].offsets,
+                     cases[i].normalizer);
+        foreloop_tokenizer_close(tokenizer);
+    }
+}
+
+/* Offsets leave out a word's white space, but for one space at the beginning where a space would have been put. */
+static void test_trimmed_offsets(void) {
+    static const char *const offsets[] = {"1-2 3-4 7-8", "0-2 3-4 7-8"};
+    char document[2048];
+    for (int prefix = 0; prefix < 2; prefix++) {
+        snprintf(document, sizeof document,
+                 DOCUMENT("{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"\\u0120\":1,\"\\u0120a\":2,\"\\u0120\\u0120\":3,"
+                          "\"\\u0120\\u0120\\u0120a\":4},\"merges\":[\"\\u0120 a\",\"\\u0120 \\u0120\","
+                          "\"\\u0120\\u0120 \\u0120a\"]}",
+                          "null",
+                          "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
+                          "\"use_regex\":false}",
+                          "{\"type\":\"RobertaProcessing\",\"sep\":[\"a\",0],\"cls\":[\"a\",0],"
+                          "\"trim_offsets\":true,\"add_prefix_space\":%s}",
+                          ""),
+                 prefix ? "true" : "false");
+        foreloop_tokenizer *tokenizer = open_document(document);
+        CHECK_TOKENS(tokenizer, " a a   a",
+                     "\xc4\xa0"
+                     "a|\xc4\xa0"
+                     "a|\xc4\xa0\xc4\xa0\xc4\xa0"
+                     "a",
+                     offsets[prefix], "trimmed offsets");
+        foreloop_tokenizer_close(tokenizer);
+    }
 }
 
 static void test_prefix_space(void) {
@@ -234,6 +303,9 @@ int main(void) {
     test_merges_as_strings_and_pairs();
     test_gpt2_rules();
     test_added_tokens();
+    test_longest_added_token();
+    test_normal_forms();
+    test_trimmed_offsets();
     test_prefix_space();
     test_ignore_merges();
     test_bert();
