@@ -10,6 +10,7 @@ tl2cgen's code of large models takes minutes to compile: --skip tl2cgen.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -125,6 +126,18 @@ def call(*command):
     return result.stdout
 
 
+@contextlib.contextmanager
+def stdout_to_stderr():
+    """For libraries that print from C."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def time_peers(peers, folder, model, trees, rows, batches):
     """{peer: ([us of each batch], prediction of the first row)}"""
     results = {}
@@ -144,8 +157,9 @@ def time_peers(peers, folder, model, trees, rows, batches):
         runs["gtil"] = lambda x: treelite.gtil.predict(ensemble, x, nthread=1, pred_margin=True)
     if "tl2cgen" in peers:
         import tl2cgen
-        tl2cgen.export_lib(ensemble, toolchain="gcc", libpath=str(folder / "compiled.so"),
-                           params={"parallel_comp": 32}, nthread=1, options=["-O2"])
+        with stdout_to_stderr():
+            tl2cgen.export_lib(ensemble, toolchain="gcc", libpath=str(folder / "compiled.so"),
+                               params={"parallel_comp": 32}, nthread=1, options=["-O2"])
         lines = call(folder / "call_peer", "tl2cgen", folder / "compiled.so", "-", folder / "rows.bin", *sizes).split()
         results["tl2cgen"] = [float(x) for x in lines[:-1]], float(lines[-1])
     if "onnxruntime" in peers:

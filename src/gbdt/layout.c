@@ -180,11 +180,13 @@ static foreloop_status build_tree(builder *b, size_t index) {
         .test = (uint32_t)l->test_count,
         .join = (uint32_t)l->join_count,
         .leaf = (uint32_t)l->leaf_count,
-        .node = (uint32_t)l->node_count,
         .shape = FORELOOP_TREES_WALK,
     };
-    if (splits >= FORELOOP_TREES_LEAVES)
+    l->roots[index] = (uint32_t)l->node_count;
+    if (splits >= FORELOOP_TREES_LEAVES) {
+        l->has_walks = true;
         return FORELOOP_OK;
+    }
     if (tree->depth <= FORELOOP_TREES_DEPTH && ((size_t)1 << tree->depth) - 1 <= COMPLETE_EXCESS * splits) {
         const size_t leaves = (size_t)1 << tree->depth;
         FORELOOP_TRY(reserve_tree(b, leaves - 1, 0, leaves, 2 * splits + 1));
@@ -197,6 +199,7 @@ static foreloop_status build_tree(builder *b, size_t index) {
     }
     push_nodes(b, tree, splits);
     built->depth = (uint8_t)tree->depth;
+    l->depth = tree->depth > l->depth ? tree->depth : l->depth;
     built->test_count = (uint16_t)(l->test_count - built->test);
     return FORELOOP_OK;
 }
@@ -404,7 +407,9 @@ static size_t break_even(const foreloop_gbdt_layout *layout, size_t tree_count) 
         if (tree->shape == FORELOOP_TREES_WALK)
             continue;
         block += (double)tree->test_count * (tree->shape == FORELOOP_TREES_JOINS ? costs.join : costs.test);
-        row += (double)tree->depth * costs.step;
+        /* Walks end when all that advance in step are at leaves: in deep trees long before the deepest one. */
+        const double common = 2.0 * log2((double)tree->test_count + 1.0);
+        row += fmin(tree->depth, common) * costs.step;
     }
     return (size_t)fmin(block / row, FORELOOP_TREES_ROWS);
 }
@@ -414,7 +419,8 @@ static size_t break_even(const foreloop_gbdt_layout *layout, size_t tree_count) 
 static foreloop_status build(builder *b) {
     foreloop_gbdt_layout *l = b->layout;
     l->trees = foreloop_allocate(&b->gbdt->allocator, b->gbdt->tree_count, sizeof *l->trees);
-    if (!l->trees)
+    l->roots = foreloop_allocate(&b->gbdt->allocator, b->gbdt->tree_count, sizeof *l->roots);
+    if (!l->trees || !l->roots)
         return foreloop_fail_memory(b->error, b->gbdt->tree_count, sizeof *l->trees, "the trees");
     for (size_t t = 0; t < b->gbdt->tree_count; t++)
         FORELOOP_TRY(build_tree(b, t));
@@ -451,6 +457,7 @@ void foreloop_gbdt_layout_close(const foreloop_allocator *allocator, foreloop_gb
     foreloop_release(allocator, layout->joins);
     foreloop_release(allocator, layout->leaves);
     foreloop_release(allocator, layout->nodes);
+    foreloop_release(allocator, layout->roots);
     foreloop_release(allocator, layout->used);
     foreloop_release(allocator, layout);
 }

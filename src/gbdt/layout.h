@@ -35,11 +35,16 @@ struct foreloop_gbdt_layout {
     uint16_t *columns;
     foreloop_trees_join *joins;
     float *leaves;
-    foreloop_trees_node *nodes;
     size_t test_count, threshold_capacity, column_capacity;
     size_t join_count, join_capacity;
     size_t leaf_count, leaf_capacity;
+
+    /* For single rows. */
+    foreloop_trees_node *nodes;
     size_t node_count, node_capacity;
+    uint32_t *roots; /* by tree */
+    unsigned depth;  /* of the deepest tree that is not walked in the model */
+    bool has_walks;  /* some tree is */
 
     uint32_t *used; /* the features that the trees read, ascending */
     size_t used_count, used_capacity;

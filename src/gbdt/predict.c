@@ -11,8 +11,9 @@ enum {
     GROUP = FORELOOP_TREES_GROUP
 };
 
-/* The values of some rows. Value f of row r is values[r * row_stride + f * feature_stride]; `used`, unless NULL, says
- * that f is a feature's number among those that the trees read. */
+/* The values of some rows: value f of row r is values[r * row_stride + f * feature_stride]. Either `used` is NULL, f a
+ * feature's number and feature_stride 1; or f is its number among those that the trees read, row_stride is 1, and
+ * values are there for whole groups of rows. */
 typedef struct row_view {
     const float *values;
     size_t row_stride, feature_stride;
@@ -59,11 +60,8 @@ static inline void walk_lanes(const foreloop_gbdt *gbdt, uint32_t depth, bool pl
             foreloop_gbdt_node node = gbdt->nodes[current[lane]];
             uint32_t split = node.feature / FORELOOP_GBDT_SPLIT & 1u; /* 0 at a leaf, which stays where it is */
             size_t place = node.feature & FORELOOP_GBDT_FEATURE;
-            if (!plain) {
-                if (view->used)
-                    place = split ? foreloop_gbdt_used_place(view->used, (uint32_t)place) : 0;
-                place *= view->feature_stride;
-            }
+            if (!plain && view->used)
+                place = split ? foreloop_gbdt_used_place(view->used, (uint32_t)place) * view->feature_stride : 0;
             current[lane] = node.left + (goes_right(gbdt, node, rows[lane][place], !plain) & split);
         }
     memcpy(nodes, current, sizeof current);
@@ -71,7 +69,7 @@ static inline void walk_lanes(const foreloop_gbdt *gbdt, uint32_t depth, bool pl
 
 static void walk(const foreloop_gbdt *gbdt, uint32_t depth, bool categorical, const row_view *view,
                  const float *const rows[LANES], uint32_t nodes[LANES]) {
-    if (categorical || view->used || view->feature_stride != 1)
+    if (categorical || view->used)
         walk_lanes(gbdt, depth, false, view, rows, nodes);
     else
         walk_lanes(gbdt, depth, true, view, rows, nodes);
@@ -96,15 +94,6 @@ static void walk_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree,
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------ */
 
-/* The values of one feature for all rows of a block, padded to a whole group. */
-static void copy_feature(float *values, const row_view *view, size_t place, size_t row_count) {
-    const float *from = view->values + place * view->feature_stride;
-    for (size_t r = 0; r < row_count; r++)
-        values[r] = from[r * view->row_stride];
-    for (size_t r = row_count; r % GROUP > 0; r++)
-        values[r] = 0.0f;
-}
-
 /* The codes that a chunk's tests compare. */
 static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk *chunk, const row_view *view,
                            size_t row_count, int8_t *codes) {
@@ -114,10 +103,10 @@ static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk 
     size_t tile_end = 0; /* of the features that `tile` holds */
     for (size_t i = chunk->feature_begin; i < chunk->feature_end; i++) {
         const foreloop_trees_feature *feature = &layout->features[i];
-        const float *values = tile;
-        if (view->used && view->row_stride == 1) { /* groups are whole */
+        const float *values;
+        if (view->used) {
             values = view->values + feature->used * view->feature_stride;
-        } else if (view->feature_stride == 1 && !view->used) {
+        } else {
             if (feature->feature >= tile_end) {
                 const size_t first = feature->feature / GROUP * GROUP;
                 const size_t count = read_end - first < GROUP ? read_end - first : GROUP;
@@ -125,8 +114,6 @@ static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk 
                 tile_end = first + GROUP;
             }
             values = tile + feature->feature % GROUP * ROWS;
-        } else {
-            copy_feature(tile, view, view->used ? feature->used : feature->feature, row_count);
         }
         layout->kernels.quantise(codes, values, (row_count + GROUP - 1) / GROUP, feature, layout->tables);
     }
@@ -134,6 +121,8 @@ static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk 
 
 /* The end of the trees from `begin` on that are all to be walked in the model, or all for the kernels. */
 static size_t end_of_run(const foreloop_gbdt_layout *layout, size_t begin, size_t end) {
+    if (!layout->has_walks)
+        return end;
     const bool walked = layout->trees[begin].shape == FORELOOP_TREES_WALK;
     size_t next = begin + 1;
     while (next < end && (layout->trees[next].shape == FORELOOP_TREES_WALK) == walked)
@@ -141,15 +130,11 @@ static size_t end_of_run(const foreloop_gbdt_layout *layout, size_t begin, size_
     return next;
 }
 
-static foreloop_trees_data kernel_data(const foreloop_gbdt_layout *layout) {
-    return (foreloop_trees_data){layout->thresholds, layout->columns, layout->joins, layout->leaves, layout->nodes};
-}
-
 /* Adds the trees begin <= t < end of a chunk to the sums. */
 static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const row_view *view, size_t row_count,
                       const int8_t *codes, float sums[ROWS]) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
-    const foreloop_trees_data data = kernel_data(layout);
+    const foreloop_trees_data data = {layout->thresholds, layout->columns, layout->joins, layout->leaves};
     for (size_t next; begin < end; begin = next) {
         next = end_of_run(layout, begin, end);
         if (layout->trees[begin].shape != FORELOOP_TREES_WALK)
@@ -210,14 +195,14 @@ static float add_walks(const foreloop_gbdt *gbdt, size_t begin, size_t end, cons
 /* The margin of one output for one row. */
 static float margin_of_row(const foreloop_gbdt *gbdt, size_t output, const float *row) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
-    const foreloop_trees_data data = kernel_data(layout);
     const size_t end = gbdt->output_trees[output + 1];
     float sum = gbdt->base_margins[output];
     for (size_t begin = gbdt->output_trees[output], next; begin < end; begin = next) {
         next = end_of_run(layout, begin, end);
-        sum = layout->trees[begin].shape == FORELOOP_TREES_WALK
-                  ? add_walks(gbdt, begin, next, row, sum)
-                  : layout->kernels.add_row(sum, row, &data, layout->trees + begin, next - begin);
+        sum =
+            layout->trees[begin].shape == FORELOOP_TREES_WALK
+                ? add_walks(gbdt, begin, next, row, sum)
+                : layout->kernels.add_row(sum, row, layout->nodes, layout->roots + begin, next - begin, layout->depth);
     }
     return sum;
 }

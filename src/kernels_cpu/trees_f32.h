@@ -56,7 +56,7 @@ typedef enum foreloop_trees_shape {
 } foreloop_trees_shape;
 
 typedef struct foreloop_trees_tree {
-    uint32_t test, join, leaf, node; /* the first of its */
+    uint32_t test, join, leaf; /* the first of its */
     uint16_t test_count;
     uint8_t shape;
     uint8_t depth; /* below 256, as there are at most 256 leaves */
@@ -83,7 +83,6 @@ typedef struct foreloop_trees_data {
     const uint16_t *columns;
     const foreloop_trees_join *joins;
     const float *leaves; /* 16 floats of any value follow the last one */
-    const foreloop_trees_node *nodes;
 } foreloop_trees_data;
 
 /* What kernels take, measured, in units of a tenth of a nanosecond: for a block, each test of a complete tree, each
@@ -105,13 +104,14 @@ typedef struct foreloop_trees_f32 {
      * and codes may be anything, and the sums are anything afterwards. `codes` is aligned to 64 bytes. */
     void (*add)(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
                 const foreloop_trees_tree *trees, size_t tree_count);
-    /* `sum` and the leaves that one row reaches, which it walks to. */
-    float (*add_row)(float sum, const float *row, const foreloop_trees_data *data, const foreloop_trees_tree *trees,
-                     size_t tree_count);
+    /* `sum` and the leaves that one row reaches by walks from nodes[roots[t]], which take at most `depth` steps. Nodes
+     * start at a tree's root, so that nodes[0] is one. */
+    float (*add_row)(float sum, const float *row, const foreloop_trees_node *nodes, const uint32_t *roots,
+                     size_t tree_count, unsigned depth);
 } foreloop_trees_f32;
 
-float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop_trees_data *data,
-                                     const foreloop_trees_tree *trees, size_t tree_count);
+float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop_trees_node *nodes,
+                                     const uint32_t *roots, size_t tree_count, unsigned depth);
 void foreloop_trees_f32_ref(foreloop_trees_f32 *kernels);
 void foreloop_trees_f32_avx2(foreloop_trees_f32 *kernels);
 void foreloop_trees_f32_avx512(foreloop_trees_f32 *kernels);

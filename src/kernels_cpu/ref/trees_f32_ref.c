@@ -104,33 +104,31 @@ static void add(float *sums, const int8_t *codes, size_t row_count, const forelo
 
 enum { LANES = 8 }; /* walks that advance in step, so that their loads overlap */
 
-/* One step in each lane. */
-static inline void step(uint32_t current[LANES], const foreloop_trees_node *const nodes[LANES], const float *row) {
+/* One step in each lane; 0 when all were at leaves before. */
+static inline uint32_t step(uint32_t current[LANES], const foreloop_trees_node *nodes, const uint32_t roots[LANES],
+                            const float *row) {
+    uint32_t at_leaf = FORELOOP_TREES_IS_LEAF;
     for (int lane = 0; lane < LANES; lane++) {
-        const foreloop_trees_node node = nodes[lane][current[lane]];
+        const foreloop_trees_node node = nodes[roots[lane] + current[lane]];
         const float x = row[node.word >> FORELOOP_TREES_FEATURE_SHIFT];
         const uint32_t missing_left = (x != x) & (node.word / FORELOOP_TREES_DEFAULT_LEFT);
         const uint32_t left = (uint32_t)(x < node.value) | missing_left | (node.word / FORELOOP_TREES_IS_LEAF);
         current[lane] = (node.word & FORELOOP_TREES_LEFT) + (~left & 1u);
+        at_leaf &= node.word;
     }
+    return at_leaf ^ FORELOOP_TREES_IS_LEAF;
 }
 
-float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop_trees_data *data,
-                                     const foreloop_trees_tree *trees, size_t tree_count) {
+float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop_trees_node *nodes,
+                                     const uint32_t *roots, size_t tree_count, unsigned depth) {
     for (size_t first = 0; first < tree_count; first += LANES) {
         const size_t count = tree_count - first < LANES ? tree_count - first : LANES;
-        const foreloop_trees_node *nodes[LANES];
-        uint32_t current[LANES] = {0};
-        unsigned depth = 0;
-        for (size_t lane = 0; lane < LANES; lane++) {
-            const foreloop_trees_tree *tree = &trees[first + (lane < count ? lane : 0)];
-            nodes[lane] = data->nodes + tree->node;
-            depth = tree->depth > depth ? tree->depth : depth;
-        }
-        for (; depth > 0; depth--)
-            step(current, nodes, row);
+        uint32_t lane_roots[LANES] = {0}, current[LANES] = {0};
+        memcpy(lane_roots, roots + first, count * sizeof *roots);
+        for (unsigned d = 0; d < depth && step(current, nodes, lane_roots, row); d++)
+            ;
         for (size_t lane = 0; lane < count; lane++)
-            sum += nodes[lane][current[lane]].value;
+            sum += nodes[lane_roots[lane] + current[lane]].value;
     }
     return sum;
 }

@@ -313,7 +313,8 @@ INLINE void load_nodes(const walks *w, const foreloop_trees_node *nodes, __m512 
     *words = _mm512_permutex2var_epi32(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
 }
 
-INLINE void step(walks *w, const foreloop_trees_node *nodes, const float *row) {
+/* Tells which walks have not been at a leaf before. */
+INLINE __mmask16 step(walks *w, const foreloop_trees_node *nodes, const float *row) {
     __m512 values;
     __m512i words;
     load_nodes(w, nodes, &values, &words);
@@ -325,50 +326,43 @@ INLINE void step(walks *w, const foreloop_trees_node *nodes, const float *row) {
     w->current = _mm512_and_si512(words, _mm512_set1_epi32(FORELOOP_TREES_LEFT));
     w->current =
         _mm512_mask_add_epi32(w->current, _kandn_mask16(missing_left, not_less), w->current, _mm512_set1_epi32(1));
+    return split;
 }
 
 /* Walks of `groups` times 16 trees, of which tree_count are there. */
-INLINE float add_row_groups(float sum, const float *row, const foreloop_trees_node *nodes,
-                            const foreloop_trees_tree *trees, size_t tree_count, int groups) {
+INLINE float add_row_groups(float sum, const float *row, const foreloop_trees_node *nodes, const uint32_t *roots,
+                            size_t tree_count, unsigned depth, int groups) {
     walks w[4];
-    unsigned depth = 0;
-    uint32_t roots[64];
     float leaves[64];
-    for (size_t i = 0; i < 16 * (size_t)groups; i++) {
-        const foreloop_trees_tree *tree = &trees[i < tree_count ? i : 0];
-        roots[i] = tree->node;
-        depth = tree->depth > depth ? tree->depth : depth;
-    }
     for (int g = 0; g < groups; g++) {
-        w[g].roots = _mm512_loadu_si512(roots + 16 * g);
+        const __mmask16 there = (__mmask16)(tree_count < 16 ? (1u << tree_count) - 1 : 0xffff);
+        w[g].roots = _mm512_maskz_loadu_epi32(there, roots + 16 * g);
         w[g].current = _mm512_setzero_si512();
     }
-    for (; depth > 0; depth--)
+    for (unsigned on_the_way = 1; depth > 0 && on_the_way; depth--) {
+        on_the_way = 0;
         for (int g = 0; g < groups; g++)
-            step(&w[g], nodes, row);
+            on_the_way |= step(&w[g], nodes, row);
+    }
     for (int g = 0; g < groups; g++)
-        _mm512_storeu_ps(leaves + 16 * g,
-                         _mm512_i32gather_ps(_mm512_add_epi32(w[g].roots, w[g].current), (const float *)nodes, 8));
+        _mm512_storeu_ps(leaves + 16 * g, _mm512_i32gather_ps(_mm512_add_epi32(w[g].roots, w[g].current), nodes, 8));
     for (size_t i = 0; i < tree_count; i++)
         sum += leaves[i];
     return sum;
 }
 
-static float add_row(float sum, const float *row, const foreloop_trees_data *data, const foreloop_trees_tree *trees,
-                     size_t tree_count) {
-    for (; tree_count >= 64; trees += 64, tree_count -= 64)
-        sum = add_row_groups(sum, row, data->nodes, trees, 64, 4);
-    for (; tree_count > 0; trees += 16) {
-        const size_t count = tree_count < 16 ? tree_count : 16;
-        sum = add_row_groups(sum, row, data->nodes, trees, count, 1);
-        tree_count -= count;
-    }
-    return sum;
+static float add_row(float sum, const float *row, const foreloop_trees_node *nodes, const uint32_t *roots,
+                     size_t tree_count, unsigned depth) {
+    for (; tree_count >= 64; roots += 64, tree_count -= 64)
+        sum = add_row_groups(sum, row, nodes, roots, 64, depth, 4);
+    for (; tree_count >= 16; roots += 16, tree_count -= 16)
+        sum = add_row_groups(sum, row, nodes, roots, 16, depth, 1);
+    return tree_count > 0 ? add_row_groups(sum, row, nodes, roots, tree_count, depth, 1) : sum;
 }
 
 void foreloop_trees_f32_avx512(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX512;
-    kernels->costs = (foreloop_trees_costs){.test = 7, .join = 22, .feature = 120, .step = 15};
+    kernels->costs = (foreloop_trees_costs){.test = 7, .join = 22, .feature = 120, .step = 13};
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;
