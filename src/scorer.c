@@ -273,14 +273,6 @@ static void finish_group(foreloop_scorer *scorer, const float *lengths, size_t f
         memcpy(block + (size_t)scorer->length_values[i] * BLOCK, lengths, GROUP * sizeof *block);
 }
 
-static void margins_of_block(foreloop_scorer *scorer, size_t count, float *margins) {
-    for (size_t s = 0; s < count; s++) {
-        for (size_t i = 0; i < scorer->value_count; i++)
-            scorer->row[scorer->value_columns[i]] = scorer->block[i * BLOCK + s];
-        margins[s] = foreloop_gbdt_margin(scorer->model->gbdt, scorer->row);
-    }
-}
-
 /* The score of one state, with the same bits. */
 static float score_state(foreloop_scorer *scorer, const float *state, float length) {
     const foreloop_transh_program *program = &scorer->program;
@@ -340,7 +332,7 @@ void foreloop_score_checked(foreloop_scorer *scorer, const foreloop_workload *wo
                 finish_group(scorer, lengths, group);
         }
         if (own >= FEW)
-            margins_of_block(scorer, own, scores + first);
+            foreloop_gbdt_margin_block(scorer->model->gbdt, scorer->block, BLOCK, own, scores + first);
         for (size_t i = 0; own < FEW && i < own; i++)
             scores[first + i] = score_state(scorer, scorer->states + i * scorer->program.state_size, lengths[i]);
     }
@@ -512,7 +504,7 @@ foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer, const void *
                 finish_group(scorer, lengths, i / GROUP * GROUP);
         }
         if (own >= FEW)
-            margins_of_block(scorer, own, scores + first);
+            foreloop_gbdt_margin_block(scorer->model->gbdt, scorer->block, BLOCK, own, scores + first);
     }
     return FORELOOP_OK;
 }

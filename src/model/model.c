@@ -126,7 +126,7 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
     const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_RANKER];
     const char *file = foreloop_bundle_text_names[FORELOOP_BUNDLE_RANKER];
     const foreloop_feature_plan *plan = &model->manifest.plan;
-    foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator};
+    foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator, .tier = model->tier};
     FORELOOP_TRY(foreloop_gbdt_open_named(&model->gbdt, text->data, text->size, file, &options, error));
     model->gbdt_info.size = sizeof model->gbdt_info;
     foreloop_gbdt_get_info(model->gbdt, &model->gbdt_info);
