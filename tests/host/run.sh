@@ -43,4 +43,6 @@ ninja -C "$work/meson/build" host >/dev/null
 "$work/meson/build/host" "$bundle"
 
 echo "the installed command finds the installed bundle"
-"$work/stage$prefix/bin/foreloop" inspect >/dev/null
+cd "$work"
+"$work/stage$prefix/bin/foreloop" rank -w "$root"/examples/data/*/workload.txt \
+    -r "$root"/examples/data/*/database_tuning_record.json --json >/dev/null

@@ -116,7 +116,8 @@ static void check_list(const char *bytes, size_t size, const int64_t *expected, 
             status = foreloop_json_skip(&json);
         else if (status == FORELOOP_OK)
             status = foreloop_json_integers(&json, -1000, 1000, &list);
-        bool same = skipping || (list.count == count && memcmp(list.items, expected, count * sizeof *expected) == 0);
+        bool same = skipping || (list.count == count &&
+                                 (count == 0 || memcmp(list.items, expected, count * sizeof *expected) == 0));
         if (status == FORELOOP_OK)
             status = foreloop_json_key(&json, &key);
         if (status == FORELOOP_OK)
