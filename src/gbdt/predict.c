@@ -2,6 +2,7 @@
  * the trees. The model was checked when it was loaded, so there are no checks here. */
 #include "gbdt/layout.h"
 #include "gbdt/model.h"
+#include "gbdt/rows.h"
 #include <stdalign.h>
 #include <string.h>
 
@@ -22,29 +23,11 @@ typedef struct row_view {
 
 /* ---- Walks ------------------------------------------------------------------------------------------------------- */
 
-static bool set_contains(const foreloop_gbdt *gbdt, uint32_t set, float category) {
-    /* Beyond 2^24 a float32 cannot tell categories apart, and the loaders accept none. */
-    if (!(category >= 0.0f && category < 16777216.0f))
-        return false;
-    uint32_t wanted = (uint32_t)category;
-    size_t low = gbdt->sets[set], high = gbdt->sets[set + 1];
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (gbdt->categories[middle] == wanted)
-            return true;
-        if (gbdt->categories[middle] < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
-}
-
 /* Whether a row goes right at a node. Only NaN is missing; infinities are numbers. `categorical` is a constant at each
  * call: whether nodes may be. */
 static inline uint32_t goes_right(const foreloop_gbdt *gbdt, foreloop_gbdt_node node, float x, bool categorical) {
     if (categorical && (node.feature & FORELOOP_GBDT_CATEGORICAL) && x == x)
-        return set_contains(gbdt, node.split.set, x) ? 1 : 0;
+        return foreloop_gbdt_goes_right(gbdt, &node, x);
     uint32_t missing = x != x, default_left = node.feature >> 31;
     return ~((uint32_t)(x < node.split.threshold) | (missing & default_left)) & 1u;
 }
