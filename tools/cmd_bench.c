@@ -1,289 +1,65 @@
-/* foreloop bench: what a candidate costs on this machine, on a model made up for the purpose. */
-#include "bench_model.h"
+/* foreloop bench: what each part of the library costs on this machine. */
+#include "bench.h"
 #include "cli.h"
-#include "output.h"
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-typedef struct bench_options {
+typedef struct command_options {
     const char *part, *tier;
     cli_count runs;
     bool json;
-} bench_options;
+} command_options;
 
 static const cli_option options[] = {
-    {"tier", 0, CLI_TEXT, offsetof(bench_options, tier), "TIER",
+    {"tier", 0, CLI_TEXT, offsetof(command_options, tier), "TIER",
      "The highest instruction set to use: ref, avx2 or avx512."},
-    {"runs", 0, CLI_COUNT, offsetof(bench_options, runs), "N", "Take the best of N runs instead of 15."},
-    {"json", 0, CLI_FLAG, offsetof(bench_options, json), NULL, "Print an object a measurement."},
+    {"runs", 0, CLI_COUNT, offsetof(command_options, runs), "N", "Take the best of N runs instead of 15."},
+    {"json", 0, CLI_FLAG, offsetof(command_options, json), NULL, "Print an object a measurement."},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
 };
 
-enum { LATENT = 256, TREES = 300, DEPTH = 6, FEW_TREES = 6, CANDIDATES = 4096, RUNS = 15, MAX_RUNS = 1000000 };
+enum { RUNS = 15, MAX_RUNS = 1000000 };
 
-/* One measurement: what the candidates are like. */
-typedef struct bench_case {
-    size_t kinds, actions, distinct;
-    bool trace;
-} bench_case;
-
-static const bench_case cases[] = {
-    {32, 10, 4096, false},  {32, 20, 4096, false}, {32, 40, 4096, false}, {32, 80, 4096, false}, {32, 20, 64, false},
-    {32, 20, 65536, false}, {64, 20, 4096, false}, {32, 10, 4096, true},  {32, 20, 4096, true},  {32, 40, 4096, true},
-    {32, 80, 4096, true},   {32, 20, 64, true},    {32, 20, 65536, true}, {64, 20, 4096, true},
+static const struct bench_part {
+    const char *name;
+    int (*run)(const bench_options *given);
+} parts[] = {
+    {"rollout", bench_scoring},
+    {"score", bench_scoring},
 };
 
-/* Microseconds for a candidate. `few` is for a ranker of 6 trees, which still read all features: all but the trees. */
-typedef struct bench_times {
-    double score, few, empty, intern, intern_new;
-} bench_times;
-
-typedef struct bench_run {
-    foreloop_options options;
-    int runs;
-    foreloop_buffer bundles[2]; /* with all trees, with few; the models borrow them */
-    foreloop_model *models[2];
-    foreloop_workload *workloads[2];
-    size_t kinds; /* of the models; 0 before there are any */
-    foreloop_actions *actions[2];
-    foreloop_scorer *scorers[2];
-    /* The case's candidates. */
-    foreloop_action *list; /* [distinct] */
-    foreloop_argument *arguments;
-    char (*names)[BENCH_NAME_SIZE]; /* [kinds] */
-    foreloop_action *sequences;     /* [CANDIDATES][actions] */
-    uint32_t *ids;
-    size_t *offsets;
-    float *scores;
-    foreloop_error error;
-} bench_run;
-
-static void close_case(bench_run *run) {
-    const foreloop_allocator *allocator = cli_allocator();
-    for (int i = 0; i < 2; i++) {
-        foreloop_scorer_close(run->scorers[i]);
-        foreloop_actions_close(run->actions[i]);
-        run->scorers[i] = NULL;
-        run->actions[i] = NULL;
-    }
-    foreloop_release(allocator, run->list);
-    foreloop_release(allocator, run->arguments);
-    foreloop_release(allocator, run->names);
-    foreloop_release(allocator, run->sequences);
-    foreloop_release(allocator, run->ids);
-    foreloop_release(allocator, run->offsets);
-    foreloop_release(allocator, run->scores);
-    run->list = run->sequences = NULL;
-    run->arguments = NULL;
-    run->names = NULL;
-    run->ids = NULL;
-    run->offsets = NULL;
-    run->scores = NULL;
+static const struct bench_part *find_part(const char *name) {
+    for (size_t i = 0; name && i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(name, parts[i].name) == 0)
+            return &parts[i];
+    return NULL;
 }
 
-static void close_models(bench_run *run) {
-    for (int i = 0; i < 2; i++) {
-        foreloop_workload_close(run->workloads[i]);
-        foreloop_model_close(run->models[i]);
-        run->workloads[i] = NULL;
-        run->models[i] = NULL;
-        foreloop_buffer_close(&run->bundles[i]);
-    }
-}
-
-static int open_models(bench_run *run, size_t kinds) {
-    float latent[LATENT];
-    uint64_t random = 3;
-    if (run->kinds == kinds)
-        return CLI_DONE;
-    close_models(run);
-    for (size_t i = 0; i < LATENT; i++)
-        latent[i] = (float)bench_draw(&random) / 1073741824.0f - 1;
-    for (int i = 0; i < 2; i++) {
-        const bench_shape shape = {LATENT, kinds, i == 0 ? TREES : FEW_TREES, DEPTH, NULL};
-        run->bundles[i] = (foreloop_buffer){.allocator = cli_allocator()};
-        if (!bench_model_make(&run->bundles[i], &shape))
-            return cli_fail_memory();
-        if (foreloop_model_open_memory(&run->models[i], run->bundles[i].data, run->bundles[i].size, &run->options,
-                                       &run->error) != FORELOOP_OK ||
-            foreloop_workload_create(&run->workloads[i], run->models[i], latent, &run->error) != FORELOOP_OK)
-            return cli_fail("%s", run->error.message);
-    }
-    run->kinds = kinds;
-    return CLI_DONE;
-}
-
-/* Draws the candidates, as actions and as ids. */
-static int prepare_case(bench_run *run, const bench_case *what) {
-    const foreloop_allocator *allocator = cli_allocator();
-    const size_t total = CANDIDATES * what->actions, per_kind = what->distinct / what->kinds;
-    uint64_t random = 7;
-    run->list = foreloop_allocate(allocator, what->distinct, sizeof *run->list);
-    run->arguments = foreloop_allocate(allocator, what->distinct * BENCH_SLOTS, sizeof *run->arguments);
-    run->names = foreloop_allocate(allocator, what->kinds, sizeof *run->names);
-    run->sequences = foreloop_allocate(allocator, total, sizeof *run->sequences);
-    run->ids = foreloop_allocate(allocator, total > what->distinct ? total : what->distinct, sizeof *run->ids);
-    run->offsets = foreloop_allocate(allocator, CANDIDATES + 1, sizeof *run->offsets);
-    run->scores = foreloop_allocate(allocator, CANDIDATES, sizeof *run->scores);
-    if (!run->list || !run->arguments || !run->names || !run->sequences || !run->ids || !run->offsets || !run->scores)
-        return cli_fail_memory();
-    for (size_t i = 0; i < what->distinct; i++)
-        bench_action(i, what->kinds, run->names[i % what->kinds], run->arguments + i * BENCH_SLOTS, &run->list[i]);
-    for (size_t c = 0; c < CANDIDATES; c++) {
-        run->offsets[c] = c * what->actions;
-        for (size_t t = 0; t < what->actions; t++) {
-            const size_t kind = bench_kind(what->trace, c, t, what->kinds, &random);
-            run->sequences[c * what->actions + t] = run->list[bench_draw(&random) % per_kind * what->kinds + kind];
-        }
-    }
-    run->offsets[CANDIDATES] = total;
-    return CLI_DONE;
-}
-
-/* Seconds of processor time: what else the machine does matters less. */
-static double processor_clock(void) {
-    struct timespec now;
-    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0 ? (double)now.tv_sec + 1e-9 * (double)now.tv_nsec : 0;
-}
-
-/* `offsets` of the candidates, or all the same one for empty candidates. */
-static void time_score(bench_run *run, int model, const size_t *offsets, double *best) {
-    const double start = processor_clock();
-    (void)foreloop_score(run->scorers[model], run->workloads[model], run->ids, offsets, CANDIDATES, run->scores, NULL);
-    *best = fmin(*best, 1e6 * (processor_clock() - start) / CANDIDATES);
-}
-
-/* By turns, so that all see the same machine. */
-static void time_all(bench_run *run, size_t total, bench_times *times) {
-    static const size_t none[CANDIDATES + 1];
-    for (int i = 0; i < run->runs; i++) {
-        time_score(run, 0, run->offsets, &times->score);
-        time_score(run, 1, run->offsets, &times->few);
-        time_score(run, 1, none, &times->empty);
-        const double start = processor_clock();
-        (void)foreloop_actions_intern(run->actions[0], run->sequences, total, run->ids, NULL);
-        times->intern = fmin(times->intern, 1e6 * (processor_clock() - start) / CANDIDATES);
-    }
-}
-
-static int measure(bench_run *run, const bench_case *what, bench_times *times) {
-    const size_t total = CANDIDATES * what->actions;
-    int status = open_models(run, what->kinds);
-    if (status == CLI_DONE)
-        status = prepare_case(run, what);
-    for (int i = 0; i < 2 && status == CLI_DONE; i++) {
-        foreloop_hardware hardware;
-        foreloop_hardware_init(&hardware, sizeof hardware);
-        if (foreloop_actions_create(&run->actions[i], run->models[i], what->distinct, &run->error) != FORELOOP_OK ||
-            foreloop_scorer_create(&run->scorers[i], run->models[i], run->actions[i], &hardware, &run->error) !=
-                FORELOOP_OK)
-            return cli_fail("%s", run->error.message);
-        const double start = processor_clock();
-        if (foreloop_actions_intern(run->actions[i], run->list, what->distinct, run->ids, &run->error) != FORELOOP_OK)
-            return cli_fail("%s", run->error.message);
-        times->intern_new = fmin(times->intern_new, 1e6 * (processor_clock() - start) / (double)what->distinct);
-        if (foreloop_actions_intern(run->actions[i], run->sequences, total, run->ids, &run->error) != FORELOOP_OK)
-            return cli_fail("%s", run->error.message);
-    }
-    if (status == CLI_DONE)
-        time_all(run, total, times);
-    return status;
-}
-
-static bool print_json(const bench_options *given, const bench_case *what, const bench_times *times) {
-    cJSON *line = cJSON_CreateObject();
-    const double per_tree = (times->score - times->few) / (TREES - FEW_TREES);
-    bool good = output_json_add(line, "bench", cJSON_CreateString(given->part)) &&
-                output_json_add(line, "kinds", output_json_count(what->kinds)) &&
-                output_json_add(line, "actions", output_json_count(what->actions)) &&
-                output_json_add(line, "distinct", output_json_count(what->distinct)) &&
-                output_json_add(line, "sequences", cJSON_CreateString(what->trace ? "trace" : "random")) &&
-                output_json_add(line, "rollout_us", output_json_double(times->few - FEW_TREES * per_tree)) &&
-                output_json_add(line, "empty_us", output_json_double(times->empty));
-    if (strcmp(given->part, "score") == 0)
-        good = good && output_json_add(line, "score_us", output_json_double(times->score)) &&
-               output_json_add(line, "trees_us", output_json_double(TREES * per_tree)) &&
-               output_json_add(line, "intern_us", output_json_double(times->intern)) &&
-               output_json_add(line, "intern_new_us", output_json_double(times->intern_new));
-    return output_json_line(line) && good;
-}
-
-static void add_row(const bench_options *given, output_table *table, const bench_case *what, const bench_times *times) {
-    const double per_tree = (times->score - times->few) / (TREES - FEW_TREES);
-    output_table_row(table, OUTPUT_PLAIN);
-    output_table_cell(table, "%s", what->trace ? "trace" : "random");
-    output_table_cell(table, "%zu", what->kinds);
-    output_table_cell(table, "%zu", what->actions);
-    output_table_cell(table, "%zu", what->distinct);
-    output_table_cell(table, "%.3f", times->few - FEW_TREES * per_tree);
-    output_table_cell(table, "%.3f", times->empty);
-    if (strcmp(given->part, "score") == 0) {
-        output_table_cell(table, "%.3f", TREES * per_tree);
-        output_table_cell(table, "%.3f", times->score);
-        output_table_cell(table, "%.3f", times->intern);
-        output_table_cell(table, "%.3f", times->intern_new);
-    }
-}
-
-static void begin_table(const bench_options *given, output_table *table) {
-    static const char *const headings[] = {"sequences", "kinds", "actions", "distinct", "rollout",
-                                           "empty",     "trees", "score",   "intern",   "new action"};
-    const bool score = strcmp(given->part, "score") == 0;
-    output_table_begin(table, score ? "lrrrrrrrrr" : "lrrrrr");
-    output_table_row(table, OUTPUT_BOLD);
-    for (size_t i = 0; i < (score ? 10 : 6); i++)
-        output_table_cell(table, "%s", headings[i]);
-}
-
-static int read_tier(const bench_options *given, foreloop_tier *tier) {
-    *tier = FORELOOP_TIER_BEST;
-    if (!given->tier)
+static int read_tier(const char *name, foreloop_tier *tier) {
+    *tier = foreloop_tier_detect();
+    if (!name)
         return CLI_DONE;
     for (*tier = FORELOOP_TIER_REF; *tier <= FORELOOP_TIER_AVX512; *tier = (foreloop_tier)(*tier + 1))
-        if (strcmp(given->tier, foreloop_tier_name(*tier)) == 0)
-            return *tier <= foreloop_tier_detect() ? CLI_DONE : cli_fail("this machine has no %s", given->tier);
-    return cli_fail_usage(&command_bench, "--tier is ref, avx2 or avx512, not '%s'", given->tier);
+        if (strcmp(name, foreloop_tier_name(*tier)) == 0)
+            return *tier <= foreloop_tier_detect() ? CLI_DONE : cli_fail("this machine has no %s", name);
+    return cli_fail_usage(&command_bench, "--tier is ref, avx2 or avx512, not '%s'", name);
 }
 
 static int run(int argc, char **argv) {
-    bench_options given = {.part = NULL};
-    bench_run state = {.options = {.size = sizeof state.options, .allocator = cli_allocator()}};
-    output_table table;
+    command_options given = {.part = NULL};
+    bench_options chosen;
     int status;
     if (!cli_parse(&command_bench, argc, argv, &given, &status))
         return status;
-    if (!given.part || (strcmp(given.part, "rollout") != 0 && strcmp(given.part, "score") != 0))
+    const struct bench_part *part = find_part(given.part);
+    if (!part)
         return cli_fail_usage(&command_bench, "name the part to measure: rollout or score");
     if (given.runs.given && (given.runs.value < 1 || given.runs.value > MAX_RUNS))
         return cli_fail_usage(&command_bench, "--runs takes a number from 1 to %d", MAX_RUNS);
-    state.runs = given.runs.given ? (int)given.runs.value : RUNS;
-    status = read_tier(&given, &state.options.tier);
-    if (status != CLI_DONE)
-        return status;
-    if (!given.json)
-        begin_table(&given, &table);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases && status == CLI_DONE && output_ok(); i++) {
-        bench_times times = {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY};
-        status = measure(&state, &cases[i], &times);
-        close_case(&state);
-        if (status != CLI_DONE)
-            break;
-        if (!given.json)
-            add_row(&given, &table, &cases[i], &times);
-        else if (!print_json(&given, &cases[i], &times))
-            status = cli_fail_memory();
-    }
-    close_models(&state);
-    if (given.json)
-        return status;
-    if (status == CLI_DONE)
-        printf("Microseconds of processor time for a candidate; d %d, %d trees of depth %d that read all %d features; "
-               "tier %s.\n\n",
-               LATENT, TREES, DEPTH, LATENT + BENCH_AGGREGATES,
-               given.tier ? given.tier : foreloop_tier_name(foreloop_tier_detect()));
-    return output_table_print(&table, 0) ? status : cli_fail_memory();
+    chosen = (bench_options){
+        .part = given.part, .runs = given.runs.given ? (int)given.runs.value : RUNS, .json = given.json};
+    status = read_tier(given.tier, &chosen.tier);
+    return status == CLI_DONE ? part->run(&chosen) : status;
 }
 
 const cli_command command_bench = {
@@ -303,6 +79,6 @@ const cli_command command_bench = {
                    "time without trees is measured with 6 of them.",
     .options = options,
     .takes_operand = true,
-    .operand_offset = offsetof(bench_options, part),
+    .operand_offset = offsetof(command_options, part),
     .run = run,
 };
