@@ -162,6 +162,15 @@ typedef struct foreloop_options {
 } foreloop_options;
 FORELOOP_API void foreloop_options_init(foreloop_options *options, size_t size);
 
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
+
+/* The caller's threads: `run` calls task(argument, i) once for each i from 0 to count - 1, on any threads and in any
+ * order, and returns when all calls have returned. */
+typedef struct foreloop_parallel_for {
+    void (*run)(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument);
+    void *user;
+} foreloop_parallel_for;
+
 /* ---- Tokenizer --------------------------------------------------------------------------------------------------- */
 
 /* Byte-level BPE (GPT-2, RoBERTa, CodeBERT) or WordPiece (BERT). Immutable. */
@@ -229,6 +238,13 @@ FORELOOP_API foreloop_status foreloop_encoder_create(foreloop_encoder **encoder,
                                                      const foreloop_transformer *transformer, foreloop_error *error);
 FORELOOP_API void foreloop_encoder_close(foreloop_encoder *encoder);
 
+/* Lets the encoder spread each step of its work over threads: in `shares` tasks, 1 to 4096, best as many as there are
+ * cores. `parallel` is copied; NULL: the calling thread alone, as at first. Same bits for every number. Memory: about
+ * 8 x the longest window x (hidden size / heads) bytes a share. */
+FORELOOP_API foreloop_status foreloop_encoder_set_parallel(foreloop_encoder *encoder,
+                                                           const foreloop_parallel_for *parallel, size_t shares,
+                                                           foreloop_error *error);
+
 /* Text to pooled vector: embedding[embedding_size]. The encoder of a model bundle cuts long text into overlapping
  * windows; a window's vector is the mean of its content tokens' last hidden states, the text's is the mean of its
  * windows' weighted by their content tokens. A Hugging Face checkpoint pools one window, special tokens included, cut
@@ -236,6 +252,14 @@ FORELOOP_API void foreloop_encoder_close(foreloop_encoder *encoder);
  * one forward pass a window. */
 FORELOOP_API foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length,
                                                   float *embedding, foreloop_error *error);
+
+/* The same for many texts at once: embeddings[count][embedding_size], with the bits that foreloop_encode_text gives
+ * each of them. Windows run together, as many tokens at a time as the model has positions, without padding: the weights
+ * are read once for all of them, so that short texts cost much less than one by one. An error's message names the text.
+ * Allocates for the largest `count` so far. */
+FORELOOP_API foreloop_status foreloop_encode_texts(foreloop_encoder *encoder, const char *const *texts,
+                                                   const size_t *lengths, size_t count, float *embeddings,
+                                                   foreloop_error *error);
 
 /* Ids to last hidden states: hidden[count][hidden_size], f32, row-major. One forward pass over exactly these ids, all
  * of them attended to; token types 0, or `types[count]` where not NULL. Errors: LIMIT when count exceeds the positions
@@ -604,13 +628,6 @@ FORELOOP_API void foreloop_scorer_close(foreloop_scorer *scorer);
 FORELOOP_API foreloop_status foreloop_score(foreloop_scorer *scorer, const foreloop_workload *workload,
                                             const uint32_t *ids, const size_t *offsets, size_t count, float *scores,
                                             foreloop_error *error);
-
-/* The same, spread over the caller's threads. `run` calls task(argument, i) once for each i from 0 to count - 1, on any
- * threads and in any order, and returns when all calls have returned. */
-typedef struct foreloop_parallel_for {
-    void (*run)(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument);
-    void *user;
-} foreloop_parallel_for;
 
 /* Scores a batch as foreloop_score does, with the same bits, in scorer_count tasks: task i uses scorers[i] on an even
  * share. The scorers are distinct, of one model, action table and hardware. Errors: as foreloop_score, before any task

@@ -81,6 +81,7 @@ static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error
     foreloop_pooling pooling = {.window_length = manifest->window_length,
                                 .window_stride = manifest->window_stride,
                                 .normalize = manifest->normalize};
+    const foreloop_kernel_choice choice = {.tier = model->tier, .precision = FORELOOP_LINEAR_F32};
     float *projection = NULL;
     if (manifest->projection) {
         status = load_projection(model, config.hidden_size, &projection, error);
@@ -92,7 +93,7 @@ static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error
     }
     if (status == FORELOOP_OK)
         status = foreloop_transformer_create(
-            &model->transformer, &model->allocator, &config, model->bundle.weights[FORELOOP_BUNDLE_ENCODER],
+            &model->transformer, &model->allocator, &choice, &config, model->bundle.weights[FORELOOP_BUNDLE_ENCODER],
             model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER], tokenizer, &pooling, error);
     foreloop_release(&model->allocator, projection);
     if (status != FORELOOP_OK) {

@@ -25,6 +25,7 @@ struct foreloop_transformer {
  * MISMATCH when tokenizer and configuration differ in their ids; VALUE for a window that does not fit the positions, or
  * a stride outside the window. */
 foreloop_status foreloop_transformer_create(foreloop_transformer **transformer, const foreloop_allocator *allocator,
+                                            const foreloop_kernel_choice *choice,
                                             const foreloop_transformer_config *config,
                                             const foreloop_safetensors *weights, const char *name_prefix,
                                             foreloop_tokenizer *tokenizer, const foreloop_pooling *pooling,

@@ -10,6 +10,7 @@
 
 /* Loops over registers must unroll, or the registers become memory; loops around them had better not. */
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* of loops that vanish */
 #define FORELOOP_UNROLL _Pragma("clang loop unroll(full)")
 #define FORELOOP_ROLLED _Pragma("clang loop unroll(disable)")
 #else
