@@ -13,6 +13,7 @@ typedef struct bench_options {
 } bench_options;
 
 /* Each measures one part, prints a table or a JSON object a line, and returns the exit status. */
+int bench_encoder(const bench_options *given);
 int bench_scoring(const bench_options *given);
 
 #endif

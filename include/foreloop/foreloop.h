@@ -31,8 +31,9 @@
  *   Memory     All memory comes from the allocator of the options, copied at creation; borrowers use the allocator of
  *              what they borrow. NULL stands for malloc and free. Files are mapped read-only unless the options say
  *              otherwise; a mapped file must not be truncated or changed while it is open.
- *   Process    No global state, printing, abort, exit, signals, threads; locale, environment and floating-point mode
- *              are neither read nor changed (the default rounding mode is assumed). Handles survive fork.
+ *   Process    No global state, printing, abort, exit, signals; no threads but those of a foreloop_thread_pool; locale,
+ *              environment and floating-point mode are neither read nor changed (the default rounding mode is assumed).
+ *              Handles survive fork.
  *   Numbers    Same input, same bits: whatever the batch, its order, the thread or the memory's alignment.
  */
 #ifndef FORELOOP_FORELOOP_H
@@ -170,6 +171,19 @@ typedef struct foreloop_parallel_for {
     void (*run)(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument);
     void *user;
 } foreloop_parallel_for;
+
+/* Threads of the library's own, for hosts that have none to lend. */
+typedef struct foreloop_thread_pool foreloop_thread_pool;
+
+/* Starts threads - 1 threads, 1 to 1024 with the caller of a run, which takes part. They take no signals. Errors:
+ * LIMIT when the system starts fewer. */
+FORELOOP_API foreloop_status foreloop_thread_pool_create(foreloop_thread_pool **pool, size_t threads,
+                                                         const foreloop_options *options, foreloop_error *error);
+/* Ends the threads. Close first what the pool was lent to. */
+FORELOOP_API void foreloop_thread_pool_close(foreloop_thread_pool *pool);
+/* The pool as a parallel-for, borrowed. It may be lent to several objects: while it runs for one, and inside a task,
+ * and in a process that was forked since, all of another run is done by the calling thread. */
+FORELOOP_API const foreloop_parallel_for *foreloop_thread_pool_parallel(const foreloop_thread_pool *pool);
 
 /* ---- Tokenizer --------------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,33 @@ static void init_ref(foreloop_kernels *kernels) {
     kernels->activation[FORELOOP_ACTIVATION_RELU] = foreloop_relu_f32_ref;
 }
 
+#if defined(FORELOOP_X86_KERNELS)
+static void overlay_avx2(foreloop_kernels *kernels) {
+    foreloop_linear_f32_avx2(&kernels->linear[FORELOOP_LINEAR_F32]);
+    foreloop_attention_f32_avx2(&kernels->attention);
+    kernels->layer_norm = foreloop_layer_norm_f32_avx2;
+    kernels->activation[FORELOOP_ACTIVATION_GELU] = foreloop_gelu_f32_avx2;
+    kernels->activation[FORELOOP_ACTIVATION_GELU_TANH] = foreloop_gelu_tanh_f32_avx2;
+    kernels->activation[FORELOOP_ACTIVATION_RELU] = foreloop_relu_f32_avx2;
+}
+
+static void overlay_avx512(foreloop_kernels *kernels) {
+    foreloop_linear_f32_avx512(&kernels->linear[FORELOOP_LINEAR_F32]);
+    foreloop_attention_f32_avx512(&kernels->attention);
+    kernels->layer_norm = foreloop_layer_norm_f32_avx512;
+    kernels->activation[FORELOOP_ACTIVATION_GELU] = foreloop_gelu_f32_avx512;
+    kernels->activation[FORELOOP_ACTIVATION_GELU_TANH] = foreloop_gelu_tanh_f32_avx512;
+    kernels->activation[FORELOOP_ACTIVATION_RELU] = foreloop_relu_f32_avx512;
+}
+#endif
+
 void foreloop_kernels_init(foreloop_kernels *kernels, foreloop_tier tier) {
     init_ref(kernels);
     kernels->tier = tier;
+#if defined(FORELOOP_X86_KERNELS)
+    if (tier >= FORELOOP_TIER_AVX2)
+        overlay_avx2(kernels);
+    if (tier >= FORELOOP_TIER_AVX512)
+        overlay_avx512(kernels);
+#endif
 }

@@ -14,14 +14,14 @@
 #if defined(__AVX512F__)
 /* A register tile is 12 x 32: 24 registers of sums, 2 of weights, 1 of inputs. */
 enum { TILE_ROWS = 12 };
-static foreloop_activation_f32 *const tier_activations[] = {foreloop_gelu_f32_ref, foreloop_gelu_tanh_f32_ref,
-                                                            foreloop_relu_f32_ref};
+static foreloop_activation_f32 *const tier_activations[] = {foreloop_gelu_f32_avx512, foreloop_gelu_tanh_f32_avx512,
+                                                            foreloop_relu_f32_avx512};
 #define TIER FORELOOP_TIER_AVX512
 #else
 /* A register tile is 6 x 16: 12 registers of sums, 2 of weights, 1 of inputs, 1 of products. */
 enum { TILE_ROWS = 6 };
-static foreloop_activation_f32 *const tier_activations[] = {foreloop_gelu_f32_ref, foreloop_gelu_tanh_f32_ref,
-                                                            foreloop_relu_f32_ref};
+static foreloop_activation_f32 *const tier_activations[] = {foreloop_gelu_f32_avx2, foreloop_gelu_tanh_f32_avx2,
+                                                            foreloop_relu_f32_avx2};
 #define TIER FORELOOP_TIER_AVX2
 #endif
 
