@@ -30,7 +30,7 @@ foreloop_tier foreloop_tier_detect(void) {
     return foreloop_cpu_tier(FORELOOP_TIER_BEST);
 }
 
-const char *foreloop_feature_name(foreloop_feature feature) {
+const char *foreloop_cpu_feature_name(foreloop_cpu_feature feature) {
     static const char *const names[] = {"avx2",        "avx512",   "avx_vnni", "avx512_vnni",
                                         "avx512_bf16", "amx_bf16", "amx_int8"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -39,15 +39,15 @@ const char *foreloop_feature_name(foreloop_feature feature) {
     return "unknown";
 }
 
-unsigned foreloop_features_detect(void) {
+unsigned foreloop_cpu_features_detect(void) {
     return foreloop_cpu_features();
 }
 
-unsigned foreloop_features_chosen(const foreloop_options *options) {
+unsigned foreloop_cpu_features_chosen(const foreloop_options *options) {
     foreloop_options own;
     if (foreloop_sized_read(&own, sizeof own, options, "foreloop_options", NULL) != FORELOOP_OK)
         return 0;
-    const foreloop_cpu_limits limits = {own.tier, own.features_off, own.use_amx != 0};
+    const foreloop_cpu_limits limits = {own.tier, own.cpu_features_off, own.use_amx != 0};
     return foreloop_cpu_choose(&limits);
 }
 

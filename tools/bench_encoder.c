@@ -106,7 +106,7 @@ static int load(foreloop_transformer_weights *weights, made_weights *made, const
     add_tensors(made, shape);
     const foreloop_safetensors file = {
         .allocator = *allocator, .tensors = made->tensors, .count = made->count, .by_name = made->by_name};
-    const foreloop_kernel_choice choice = {.tier = tier, .precision = FORELOOP_LINEAR_F32};
+    const foreloop_kernel_choice choice = {.tier = tier, .precision = FORELOOP_PRECISION_F32};
     if (foreloop_transformer_weights_load(weights, &config, &file, "", &choice, allocator, &error) == FORELOOP_OK)
         return CLI_DONE;
     foreloop_release(allocator, made->values);

@@ -116,23 +116,23 @@ FORELOOP_API foreloop_tier foreloop_tier_detect(void);
 struct foreloop_options;
 
 /* Instruction sets that kernels choose among on top of a tier, as bits to be joined by |. */
-typedef enum foreloop_feature {
-    FORELOOP_FEATURE_AVX2 = 1 << 0,        /* the tier of that name */
-    FORELOOP_FEATURE_AVX512 = 1 << 1,      /* the tier of that name */
-    FORELOOP_FEATURE_AVX_VNNI = 1 << 2,    /* integer dot products in 256-bit registers */
-    FORELOOP_FEATURE_AVX512_VNNI = 1 << 3, /* and in 512-bit registers */
-    FORELOOP_FEATURE_AVX512_BF16 = 1 << 4, /* dot products of bfloat16 */
-    FORELOOP_FEATURE_AMX_BF16 = 1 << 5,    /* matrix tiles of bfloat16 */
-    FORELOOP_FEATURE_AMX_INT8 = 1 << 6     /* matrix tiles of bytes */
-} foreloop_feature;
+typedef enum foreloop_cpu_feature {
+    FORELOOP_CPU_AVX2 = 1 << 0,        /* the tier of that name */
+    FORELOOP_CPU_AVX512 = 1 << 1,      /* the tier of that name */
+    FORELOOP_CPU_AVX_VNNI = 1 << 2,    /* integer dot products in 256-bit registers */
+    FORELOOP_CPU_AVX512_VNNI = 1 << 3, /* and in 512-bit registers */
+    FORELOOP_CPU_AVX512_BF16 = 1 << 4, /* dot products of bfloat16 */
+    FORELOOP_CPU_AMX_BF16 = 1 << 5,    /* matrix tiles of bfloat16 */
+    FORELOOP_CPU_AMX_INT8 = 1 << 6     /* matrix tiles of bytes */
+} foreloop_cpu_feature;
 
 /* "avx2", "avx512", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8"; "unknown" for other values. */
-FORELOOP_API const char *foreloop_feature_name(foreloop_feature feature);
+FORELOOP_API const char *foreloop_cpu_feature_name(foreloop_cpu_feature feature);
 /* The features whose instructions this machine has and whose registers the operating system saves. */
-FORELOOP_API unsigned foreloop_features_detect(void);
+FORELOOP_API unsigned foreloop_cpu_features_detect(void);
 /* Those that objects opened with these options use (NULL: the defaults): within the options' limits, and left out where
  * they are present but slower here than what they would replace. Asks for AMX as opening does. */
-FORELOOP_API unsigned foreloop_features_chosen(const struct foreloop_options *options);
+FORELOOP_API unsigned foreloop_cpu_features_chosen(const struct foreloop_options *options);
 
 /* What an encoder multiplies by its weights in. Embeddings, attention, normalisation and all sums over layers stay in
  * float32. Files may hold their weights in float32, float16 or bfloat16 with each of them. docs/NUMERICS.md tells what
@@ -156,7 +156,7 @@ typedef struct foreloop_options {
     int read_into_memory;                /* 1: read files instead of mapping them */
     foreloop_tier tier;                  /* the highest that may be used */
     foreloop_precision precision;        /* of the encoder */
-    unsigned features_off;               /* bits of foreloop_feature that may not be used, nor what builds on them */
+    unsigned cpu_features_off;               /* bits of foreloop_cpu_feature that may not be used, nor what builds on them */
     /* 1: use AMX where it pays. Linux grants its registers to the whole process, for good and with larger signal
      * frames, so a library does not ask for them unasked; where they are refused, the next best kernels run. */
     int use_amx;

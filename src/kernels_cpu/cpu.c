@@ -52,23 +52,28 @@ foreloop_tier foreloop_cpu_tier_of(const foreloop_cpu_source *source) {
 }
 
 static unsigned features_of_tier(foreloop_tier tier) {
-    return (tier >= FORELOOP_TIER_AVX2 ? (unsigned)FORELOOP_FEATURE_AVX2 : 0) |
-           (tier >= FORELOOP_TIER_AVX512 ? (unsigned)FORELOOP_FEATURE_AVX512 : 0);
+    return (tier >= FORELOOP_TIER_AVX2 ? (unsigned)FORELOOP_CPU_AVX2 : 0) |
+           (tier >= FORELOOP_TIER_AVX512 ? (unsigned)FORELOOP_CPU_AVX512 : 0);
 }
 
 foreloop_tier foreloop_cpu_features_tier(unsigned features) {
-    if (!(features & FORELOOP_FEATURE_AVX2))
+    if (!(features & FORELOOP_CPU_AVX2))
         return FORELOOP_TIER_REF;
-    return features & FORELOOP_FEATURE_AVX512 ? FORELOOP_TIER_AVX512 : FORELOOP_TIER_AVX2;
+    return features & FORELOOP_CPU_AVX512 ? FORELOOP_TIER_AVX512 : FORELOOP_TIER_AVX2;
 }
 
 /* Features without those whose foundation is missing. */
 static unsigned founded(unsigned features) {
-    if (!(features & FORELOOP_FEATURE_AVX2))
+    if (!(features & FORELOOP_CPU_AVX2))
         return 0;
-    if (!(features & FORELOOP_FEATURE_AVX512))
-        features &= FORELOOP_FEATURE_AVX2 | FORELOOP_FEATURE_AVX_VNNI;
+    if (!(features & FORELOOP_CPU_AVX512))
+        features &= FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI;
     return features;
+}
+
+unsigned foreloop_cpu_features_within(unsigned features, foreloop_tier tier) {
+    const unsigned tiers = FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX512;
+    return founded((features & ~tiers) | features_of_tier(tier));
 }
 
 unsigned foreloop_cpu_features_of(const foreloop_cpu_source *source) {
@@ -80,16 +85,16 @@ unsigned foreloop_cpu_features_of(const foreloop_cpu_source *source) {
     if (leaf7[REGISTER_A] >= 1) /* the highest subleaf */
         source->cpuid(source->user, 7, 1, subleaf1);
     if (has(subleaf1[REGISTER_A], LEAF7_1_A_AVX_VNNI))
-        features |= FORELOOP_FEATURE_AVX_VNNI;
+        features |= FORELOOP_CPU_AVX_VNNI;
     if (has(subleaf1[REGISTER_A], LEAF7_1_A_AVX512_BF16))
-        features |= FORELOOP_FEATURE_AVX512_BF16;
+        features |= FORELOOP_CPU_AVX512_BF16;
     if (has(leaf7[REGISTER_C], LEAF7_C_AVX512_VNNI))
-        features |= FORELOOP_FEATURE_AVX512_VNNI;
+        features |= FORELOOP_CPU_AVX512_VNNI;
     if (has(source->xcr0(source->user), XCR0_TILES)) {
         if (has(leaf7[REGISTER_D], LEAF7_D_AMX_TILE | LEAF7_D_AMX_BF16))
-            features |= FORELOOP_FEATURE_AMX_BF16;
+            features |= FORELOOP_CPU_AMX_BF16;
         if (has(leaf7[REGISTER_D], LEAF7_D_AMX_TILE | LEAF7_D_AMX_INT8))
-            features |= FORELOOP_FEATURE_AMX_INT8;
+            features |= FORELOOP_CPU_AMX_INT8;
     }
     return founded(features);
 }
@@ -101,18 +106,18 @@ static unsigned worth_using(const foreloop_cpu_source *source, unsigned features
     source->cpuid(source->user, 0, 0, leaf0);
     const bool intel = leaf0[REGISTER_B] == 0x756e6547 && leaf0[REGISTER_D] == 0x49656e69 &&
                        leaf0[REGISTER_C] == 0x6c65746e; /* "Genu" "ineI" "ntel" */
-    return intel ? features & ~(unsigned)FORELOOP_FEATURE_AVX512_BF16 : features;
+    return intel ? features & ~(unsigned)FORELOOP_CPU_AVX512_BF16 : features;
 }
 
 unsigned foreloop_cpu_choose_of(const foreloop_cpu_source *source, const foreloop_cpu_limits *limits) {
-    const unsigned amx = FORELOOP_FEATURE_AMX_BF16 | FORELOOP_FEATURE_AMX_INT8;
-    const unsigned tiers = FORELOOP_FEATURE_AVX2 | FORELOOP_FEATURE_AVX512;
-    unsigned features = foreloop_cpu_features_of(source) & ~limits->features_off;
-    if (limits->tier != FORELOOP_TIER_BEST)
-        features &= ~tiers | features_of_tier(limits->tier);
+    const unsigned amx = FORELOOP_CPU_AMX_BF16 | FORELOOP_CPU_AMX_INT8;
+    unsigned features = founded(foreloop_cpu_features_of(source) & ~limits->cpu_features_off);
+    const foreloop_tier tier = foreloop_cpu_features_tier(features);
+    if (limits->tier != FORELOOP_TIER_BEST && limits->tier < tier)
+        features = foreloop_cpu_features_within(features, limits->tier);
     if (!limits->use_amx)
         features &= ~amx;
-    features = worth_using(source, founded(features));
+    features = worth_using(source, features);
     if (features & amx && !(source->request_tiles && source->request_tiles(source->user)))
         features &= ~amx;
     return features;

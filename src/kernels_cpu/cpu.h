@@ -32,7 +32,7 @@ typedef struct foreloop_cpu_source {
 /* What a host allows. */
 typedef struct foreloop_cpu_limits {
     foreloop_tier tier;    /* the highest; FORELOOP_TIER_BEST: no limit */
-    unsigned features_off; /* bits of foreloop_feature */
+    unsigned cpu_features_off; /* bits of foreloop_cpu_feature */
     bool use_amx;          /* ask for it */
 } foreloop_cpu_limits;
 
@@ -43,6 +43,8 @@ unsigned foreloop_cpu_features_of(const foreloop_cpu_source *source);
 /* Those to be used: present, allowed, granted, on top of features that are used too, and worth it. Tiles are requested
  * only when all else speaks for them. */
 unsigned foreloop_cpu_choose_of(const foreloop_cpu_source *source, const foreloop_cpu_limits *limits);
+/* The features of the tier, and those of `features` that build on it. */
+unsigned foreloop_cpu_features_within(unsigned features, foreloop_tier tier);
 /* The tier among features. */
 foreloop_tier foreloop_cpu_features_tier(unsigned features);
 

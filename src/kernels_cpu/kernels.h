@@ -14,12 +14,11 @@
 #include "kernels_cpu/layer_norm_f32.h"
 #include "kernels_cpu/linear.h"
 
-/* In which numbers a linear layer multiplies. */
-typedef enum foreloop_linear_precision { FORELOOP_LINEAR_F32, FORELOOP_LINEAR_PRECISIONS } foreloop_linear_precision;
+enum { FORELOOP_PRECISIONS = FORELOOP_PRECISION_INT8_ROW + 1 };
 
 typedef struct foreloop_kernels {
     foreloop_tier tier;
-    foreloop_linear linear[FORELOOP_LINEAR_PRECISIONS];
+    foreloop_linear linear[FORELOOP_PRECISIONS];
     foreloop_attention_f32 attention;
     foreloop_layer_norm_f32 *layer_norm;
     foreloop_activation_f32 *activation[FORELOOP_ACTIVATION_COUNT];
@@ -27,11 +26,12 @@ typedef struct foreloop_kernels {
 
 /* What an encoder's kernels are chosen by. */
 typedef struct foreloop_kernel_choice {
-    foreloop_tier tier;                  /* one that this machine has */
-    foreloop_linear_precision precision; /* of the transformer's linear layers */
+    foreloop_tier tier;           /* one that this machine has */
+    foreloop_precision precision; /* of the transformer's linear layers */
+    unsigned features;            /* bits of foreloop_cpu_feature on top of the tier, from foreloop_cpu_choose */
 } foreloop_kernel_choice;
 
-/* The kernels of the given tier, which this machine must have. */
-void foreloop_kernels_init(foreloop_kernels *kernels, foreloop_tier tier);
+/* The kernels of the given tier, which this machine must have, and of the features that build on it. */
+void foreloop_kernels_init(foreloop_kernels *kernels, foreloop_tier tier, unsigned features);
 
 #endif

@@ -37,6 +37,7 @@ typedef struct foreloop_linear_call {
 
 typedef struct foreloop_linear {
     foreloop_tier tier; /* the instructions that it uses */
+    size_t largest_in;  /* inputs that a layer may have; 0: any number */
     const char *name;   /* for people: how it computes, as "f32" */
     /* Bytes that a packed W of `out` x `in` takes; the caller has checked that (out + 64) x (in + 64) x 8 fits size_t.
      * Packed weights are aligned to 64. */

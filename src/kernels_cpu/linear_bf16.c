@@ -20,13 +20,13 @@ void foreloop_bf16_pack(void *packed, const float *weight, size_t in, size_t out
 void foreloop_linear_bf16_init(foreloop_linear *linear, unsigned features) {
     foreloop_linear_bf16_ref(linear);
 #if defined(FORELOOP_X86_KERNELS)
-    if (features & FORELOOP_FEATURE_AMX_BF16)
+    if (features & FORELOOP_CPU_AMX_BF16)
         foreloop_linear_bf16_amx(linear);
-    else if (features & FORELOOP_FEATURE_AVX512_BF16)
+    else if (features & FORELOOP_CPU_AVX512_BF16)
         foreloop_linear_bf16_avx512_bf16(linear);
-    else if (features & FORELOOP_FEATURE_AVX512)
+    else if (features & FORELOOP_CPU_AVX512)
         foreloop_linear_bf16_avx512(linear);
-    else if (features & FORELOOP_FEATURE_AVX2)
+    else if (features & FORELOOP_CPU_AVX2)
         foreloop_linear_bf16_avx2(linear);
 #else
     (void)features;

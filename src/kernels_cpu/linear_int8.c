@@ -46,13 +46,13 @@ void foreloop_int8_pack(void *packed, const float *weight, size_t in, size_t out
 void foreloop_linear_int8_init(foreloop_linear *linear, unsigned features, bool whole_rows) {
     foreloop_linear_int8_ref(linear, whole_rows);
 #if defined(FORELOOP_X86_KERNELS)
-    if (features & FORELOOP_FEATURE_AMX_INT8)
+    if (features & FORELOOP_CPU_AMX_INT8)
         foreloop_linear_int8_amx(linear, whole_rows);
-    else if (features & FORELOOP_FEATURE_AVX512_VNNI)
+    else if (features & FORELOOP_CPU_AVX512_VNNI)
         foreloop_linear_int8_avx512_vnni(linear, whole_rows);
-    else if (features & FORELOOP_FEATURE_AVX512)
+    else if (features & FORELOOP_CPU_AVX512)
         foreloop_linear_int8_avx512(linear, whole_rows);
-    else if (features & FORELOOP_FEATURE_AVX2)
+    else if (features & FORELOOP_CPU_AVX2)
         foreloop_linear_int8_avx2(linear, whole_rows);
 #else
     (void)features;

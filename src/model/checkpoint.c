@@ -9,7 +9,6 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "common/sized.h"
-#include "kernels_cpu/cpu.h"
 #include "model/checkpoint_tokenizer.h"
 #include "model/text_encoder.h"
 #include <string.h>
@@ -308,9 +307,9 @@ foreloop_status foreloop_transformer_open(foreloop_transformer **transformer, co
     hf_checkpoint checkpoint = {
         .allocator = foreloop_allocator_or_default(own.allocator),
         .read_into_memory = own.read_into_memory != 0,
-        .choice = {.tier = foreloop_cpu_tier(own.tier), .precision = FORELOOP_LINEAR_F32},
         .pooling = {.mode = FORELOOP_POOLING_MEAN, .truncate = true, .include_special = true},
     };
+    FORELOOP_TRY(foreloop_transformer_choose(&checkpoint.choice, &own, error));
     const foreloop_status status = open_checkpoint(transformer, &checkpoint, directory, error);
     foreloop_release(&checkpoint.allocator, checkpoint.encoder_directory);
     foreloop_release(&checkpoint.allocator, checkpoint.pooling_directory);

@@ -3,6 +3,7 @@
 
 #include "common/alloc.h"
 #include "common/error.h"
+#include "kernels_cpu/cpu.h"
 #include "transformer/encoder.h"
 #include <string.h>
 
@@ -102,6 +103,20 @@ static foreloop_status complete_window(foreloop_transformer *transformer, forelo
     return FORELOOP_OK;
 }
 
+foreloop_status foreloop_transformer_choose(foreloop_kernel_choice *choice, const foreloop_options *options,
+                                            foreloop_error *error) {
+    if (options->tier < FORELOOP_TIER_BEST || options->tier > FORELOOP_TIER_AVX512)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_options: there is no tier %d",
+                             (int)options->tier);
+    if (options->precision < FORELOOP_PRECISION_F32 || options->precision > FORELOOP_PRECISION_INT8_ROW)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_options: there is no precision %d",
+                             (int)options->precision);
+    const foreloop_cpu_limits limits = {options->tier, options->cpu_features_off, options->use_amx != 0};
+    const unsigned features = foreloop_cpu_choose(&limits);
+    *choice = (foreloop_kernel_choice){foreloop_cpu_features_tier(features), options->precision, features};
+    return FORELOOP_OK;
+}
+
 static foreloop_status fill(foreloop_transformer *transformer, const foreloop_kernel_choice *choice,
                             const foreloop_transformer_config *config, const foreloop_safetensors *weights,
                             const char *name_prefix, const foreloop_pooling *pooling, foreloop_error *error) {
@@ -120,7 +135,7 @@ static foreloop_status fill(foreloop_transformer *transformer, const foreloop_ke
         return FORELOOP_OK;
     return foreloop_linear_weights_pack(&transformer->projection, pooling->projection, pooling->projection_bias,
                                         config->hidden_size, pooling->projection_size,
-                                        &transformer->weights.kernels.linear[FORELOOP_LINEAR_F32],
+                                        &transformer->weights.kernels.linear[FORELOOP_PRECISION_F32],
                                         &transformer->allocator, error);
 }
 

@@ -20,6 +20,11 @@ struct foreloop_transformer {
     foreloop_file file; /* the weights' file where the transformer owns it, else zero */
 };
 
+/* The kernels that this machine and the options allow. Asks for AMX where they want it. ARGUMENT for a tier or precision
+ * that there is not. */
+foreloop_status foreloop_transformer_choose(foreloop_kernel_choice *choice, const foreloop_options *options,
+                                            foreloop_error *error);
+
 /* Builds a transformer from its parts. The tensors are found as foreloop_transformer_weights_load says; their data must
  * outlive the transformer, the safetensors struct need not. Takes the tokenizer over on success; copies all else.
  * MISMATCH when tokenizer and configuration differ in their ids; VALUE for a window that does not fit the positions, or

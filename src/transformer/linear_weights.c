@@ -9,6 +9,10 @@ foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, co
                                              size_t in, size_t out, const foreloop_linear *kernel,
                                              const foreloop_allocator *allocator, foreloop_error *error) {
     foreloop_linear_weights result = {.in = in, .out = out, .kernel = *kernel};
+    if (kernel->largest_in && in > kernel->largest_in)
+        return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED,
+                             "a layer has %zu inputs, but this precision allows %zu: choose another", in,
+                             kernel->largest_in);
     if (out + 64 <= SIZE_MAX / 8 / (in + 64)) {
         result.packed = foreloop_allocate(allocator, kernel->packed_size(in, out), 1);
         result.bias = foreloop_allocate_zeroed(allocator, out, sizeof *result.bias);

@@ -12,7 +12,7 @@ typedef struct loader {
     const foreloop_safetensors *file;
     const char *prefix[2]; /* the caller's, then the model's */
     foreloop_transformer_weights *weights;
-    foreloop_linear_precision precision;
+    foreloop_precision precision;
     foreloop_error *error;
 } loader;
 
@@ -192,7 +192,7 @@ foreloop_status foreloop_transformer_weights_load(foreloop_transformer_weights *
                                                   const foreloop_kernel_choice *choice,
                                                   const foreloop_allocator *allocator, foreloop_error *error) {
     foreloop_transformer_weights result = {.allocator = *allocator, .config = *config};
-    foreloop_kernels_init(&result.kernels, choice->tier);
+    foreloop_kernels_init(&result.kernels, choice->tier, choice->features);
     loader load = {
         .file = file, .prefix = {name_prefix, ""}, .weights = &result, .precision = choice->precision, .error = error};
     const foreloop_status status = load_all(&load);

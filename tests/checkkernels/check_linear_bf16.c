@@ -20,11 +20,11 @@ typedef struct kernel_entry {
 static const kernel_entry kernels[] = {
     {"ref", foreloop_linear_bf16_ref, 0, true},
 #if defined(FORELOOP_X86_KERNELS)
-    {"avx2", foreloop_linear_bf16_avx2, FORELOOP_FEATURE_AVX2, true},
-    {"avx512", foreloop_linear_bf16_avx512, FORELOOP_FEATURE_AVX512, true},
-    {"avx512_bf16", foreloop_linear_bf16_avx512_bf16, FORELOOP_FEATURE_AVX512_BF16, true},
-    {"amx emulated", foreloop_linear_bf16_amx_emulated, FORELOOP_FEATURE_AVX512, false},
-    {"amx", foreloop_linear_bf16_amx, FORELOOP_FEATURE_AMX_BF16, false},
+    {"avx2", foreloop_linear_bf16_avx2, FORELOOP_CPU_AVX2, true},
+    {"avx512", foreloop_linear_bf16_avx512, FORELOOP_CPU_AVX512, true},
+    {"avx512_bf16", foreloop_linear_bf16_avx512_bf16, FORELOOP_CPU_AVX512_BF16, true},
+    {"amx emulated", foreloop_linear_bf16_amx_emulated, FORELOOP_CPU_AVX512, false},
+    {"amx", foreloop_linear_bf16_amx, FORELOOP_CPU_AMX_BF16, false},
 #endif
 };
 
@@ -128,7 +128,7 @@ static void check_choice(void) {
         if (strstr(kernels[i].name, "emulated"))
             continue;
         kernels[i].init(&expected);
-        foreloop_linear_bf16_init(&chosen, FORELOOP_FEATURE_AVX2 | kernels[i].features);
+        foreloop_linear_bf16_init(&chosen, FORELOOP_CPU_AVX2 | kernels[i].features);
         CHECK(strcmp(chosen.name, expected.name) == 0 && chosen.tier == expected.tier, "%s is chosen",
               kernels[i].name);
     }
@@ -140,7 +140,7 @@ int main(void) {
     check_rounding();
     check_choice();
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        const unsigned amx = FORELOOP_FEATURE_AMX_BF16;
+        const unsigned amx = FORELOOP_CPU_AMX_BF16;
         const unsigned there = (foreloop_cpu_features() & ~amx) | (granted & amx);
         foreloop_linear kernel;
         kernels[i].init(&kernel);

@@ -18,11 +18,11 @@ typedef struct kernel_entry {
 static const kernel_entry kernels[] = {
     {"ref", foreloop_linear_int8_ref, 0},
 #if defined(FORELOOP_X86_KERNELS)
-    {"avx2", foreloop_linear_int8_avx2, FORELOOP_FEATURE_AVX2},
-    {"avx512", foreloop_linear_int8_avx512, FORELOOP_FEATURE_AVX512},
-    {"avx512_vnni", foreloop_linear_int8_avx512_vnni, FORELOOP_FEATURE_AVX512_VNNI},
-    {"amx emulated", foreloop_linear_int8_amx_emulated, FORELOOP_FEATURE_AVX512},
-    {"amx", foreloop_linear_int8_amx, FORELOOP_FEATURE_AMX_INT8},
+    {"avx2", foreloop_linear_int8_avx2, FORELOOP_CPU_AVX2},
+    {"avx512", foreloop_linear_int8_avx512, FORELOOP_CPU_AVX512},
+    {"avx512_vnni", foreloop_linear_int8_avx512_vnni, FORELOOP_CPU_AVX512_VNNI},
+    {"amx emulated", foreloop_linear_int8_amx_emulated, FORELOOP_CPU_AVX512},
+    {"amx", foreloop_linear_int8_amx, FORELOOP_CPU_AMX_INT8},
 #endif
 };
 
@@ -183,7 +183,7 @@ static void check_choice(void) {
             continue;
         for (int whole_rows = 0; whole_rows < 2; whole_rows++) {
             kernels[i].init(&expected, whole_rows);
-            foreloop_linear_int8_init(&chosen, FORELOOP_FEATURE_AVX2 | kernels[i].features, whole_rows);
+            foreloop_linear_int8_init(&chosen, FORELOOP_CPU_AVX2 | kernels[i].features, whole_rows);
             CHECK(strcmp(chosen.name, expected.name) == 0 && chosen.tier == expected.tier, "%s is chosen",
                   expected.name);
         }
@@ -192,7 +192,7 @@ static void check_choice(void) {
 
 int main(void) {
     const foreloop_cpu_limits limits = {.use_amx = true};
-    const unsigned amx = FORELOOP_FEATURE_AMX_INT8;
+    const unsigned amx = FORELOOP_CPU_AMX_INT8;
     const unsigned there = (foreloop_cpu_features() & ~amx) | (foreloop_cpu_choose(&limits) & amx);
     check_choice();
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {

@@ -107,6 +107,7 @@ DEFINE_MODE(rows, true)
 void foreloop_linear_int8_ref(foreloop_linear *linear, bool whole_rows) {
     *linear = (foreloop_linear){.tier = FORELOOP_TIER_REF,
                                 .name = whole_rows ? "int8_row" : "int8",
+                                .largest_in = whole_rows ? FORELOOP_INT8_ROW_INPUTS : 0,
                                 .packed_size = whole_rows ? packed_size_rows : packed_size_groups,
                                 .pack = whole_rows ? pack_rows : pack_groups,
                                 .prepared_size = whole_rows ? prepared_size_rows : prepared_size_groups,

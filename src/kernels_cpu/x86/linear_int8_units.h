@@ -109,6 +109,7 @@ DEFINE_MODE(rows, true)
 FORELOOP_INLINE void int8_kernel(foreloop_linear *linear, bool whole_rows, const char *name) {
     *linear = (foreloop_linear){.tier = TIER,
                                 .name = name,
+                                .largest_in = whole_rows ? FORELOOP_INT8_ROW_INPUTS : 0,
                                 .packed_size = whole_rows ? packed_size_rows : packed_size_groups,
                                 .pack = whole_rows ? pack_rows : pack_groups,
                                 .prepared_size = whole_rows ? prepared_size_rows : prepared_size_groups,

@@ -59,11 +59,11 @@ static unsigned choice_of(machine *m, foreloop_tier tier, unsigned off, bool use
 
 static void check_features(void) {
     enum {
-        TIERS = FORELOOP_FEATURE_AVX2 | FORELOOP_FEATURE_AVX512,
-        VNNI = FORELOOP_FEATURE_AVX512_VNNI,
-        BF16 = FORELOOP_FEATURE_AVX512_BF16,
-        AMX = FORELOOP_FEATURE_AMX_BF16 | FORELOOP_FEATURE_AMX_INT8,
-        ALL = TIERS | FORELOOP_FEATURE_AVX_VNNI | VNNI | BF16 | AMX
+        TIERS = FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX512,
+        VNNI = FORELOOP_CPU_AVX512_VNNI,
+        BF16 = FORELOOP_CPU_AVX512_BF16,
+        AMX = FORELOOP_CPU_AMX_BF16 | FORELOOP_CPU_AMX_INT8,
+        ALL = TIERS | FORELOOP_CPU_AVX_VNNI | VNNI | BF16 | AMX
     };
     const machine whole = {.leaf1_c = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29,
                            .leaf7_b = 1u << 3 | 1u << 5 | 1u << 8 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31,
@@ -78,15 +78,15 @@ static void check_features(void) {
     m.xcr0 = 0x402e7;
     CHECK(features_of(&m) == (ALL & ~AMX), "no tile configuration in XCR0: no AMX");
     m.xcr0 = 0x60007;
-    CHECK(features_of(&m) == (FORELOOP_FEATURE_AVX2 | FORELOOP_FEATURE_AVX_VNNI), "no zmm in XCR0: AVX2 and AVX-VNNI");
+    CHECK(features_of(&m) == (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI), "no zmm in XCR0: AVX2 and AVX-VNNI");
     m = whole;
     m.one_subleaf = true;
-    CHECK(features_of(&m) == (ALL & ~(BF16 | FORELOOP_FEATURE_AVX_VNNI)), "leaf 7 without subleaf 1");
+    CHECK(features_of(&m) == (ALL & ~(BF16 | FORELOOP_CPU_AVX_VNNI)), "leaf 7 without subleaf 1");
     m = whole;
     m.leaf7_d = 1u << 22 | 1u << 25;
     CHECK(features_of(&m) == (ALL & ~AMX), "AMX without AMX-TILE");
     m.leaf7_d = 1u << 24 | 1u << 25;
-    CHECK(features_of(&m) == (ALL & ~FORELOOP_FEATURE_AMX_BF16), "AMX-INT8 alone");
+    CHECK(features_of(&m) == (ALL & ~FORELOOP_CPU_AMX_BF16), "AMX-INT8 alone");
     m = whole;
     m.leaf7_c = 0;
     CHECK(features_of(&m) == (ALL & ~VNNI), "no AVX512_VNNI");
@@ -97,23 +97,29 @@ static void check_features(void) {
     CHECK(choice_of(&m, FORELOOP_TIER_BEST, 0, false) == (ALL & ~AMX) && m.requests == 0, "AMX is not asked for unasked");
     CHECK(choice_of(&m, FORELOOP_TIER_BEST, 0, true) == ALL && m.requests == 1, "asked for, granted");
     CHECK(choice_of(&m, FORELOOP_TIER_BEST, AMX, true) == (ALL & ~AMX) && m.requests == 1, "switched off: not asked for");
-    CHECK(choice_of(&m, FORELOOP_TIER_AVX2, 0, true) == (FORELOOP_FEATURE_AVX2 | FORELOOP_FEATURE_AVX_VNNI) &&
+    CHECK(choice_of(&m, FORELOOP_TIER_AVX2, 0, true) == (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI) &&
               m.requests == 1,
           "limited to AVX2");
     CHECK(choice_of(&m, FORELOOP_TIER_REF, 0, true) == 0, "limited to the reference");
-    CHECK(choice_of(&m, FORELOOP_TIER_BEST, FORELOOP_FEATURE_AVX512, true) ==
-              (FORELOOP_FEATURE_AVX2 | FORELOOP_FEATURE_AVX_VNNI),
+    CHECK(choice_of(&m, FORELOOP_TIER_BEST, FORELOOP_CPU_AVX512, true) ==
+              (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI),
           "without AVX512 nothing that builds on it");
-    CHECK(choice_of(&m, FORELOOP_TIER_BEST, FORELOOP_FEATURE_AVX2, true) == 0, "without AVX2 nothing");
+    CHECK(choice_of(&m, FORELOOP_TIER_BEST, FORELOOP_CPU_AVX2, true) == 0, "without AVX2 nothing");
     m.refuses = true;
     CHECK(choice_of(&m, FORELOOP_TIER_BEST, 0, true) == (ALL & ~AMX), "refused");
     m.refuses = false;
     m.intel = true;
     CHECK(choice_of(&m, FORELOOP_TIER_BEST, 0, true) == (ALL & ~BF16), "present, but not worth using on this make");
     CHECK(foreloop_cpu_features_tier(ALL) == FORELOOP_TIER_AVX512 &&
-              foreloop_cpu_features_tier(FORELOOP_FEATURE_AVX2) == FORELOOP_TIER_AVX2 &&
+              foreloop_cpu_features_tier(FORELOOP_CPU_AVX2) == FORELOOP_TIER_AVX2 &&
               foreloop_cpu_features_tier(0) == FORELOOP_TIER_REF,
           "the tier among features");
+    CHECK(foreloop_cpu_features_within(ALL, FORELOOP_TIER_AVX512) == ALL &&
+              foreloop_cpu_features_within(ALL, FORELOOP_TIER_AVX2) ==
+                  (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI) &&
+              foreloop_cpu_features_within(ALL, FORELOOP_TIER_REF) == 0 &&
+              foreloop_cpu_features_within(VNNI, FORELOOP_TIER_AVX512) == (TIERS | VNNI),
+          "features on top of a tier");
     const foreloop_cpu_limits none = {FORELOOP_TIER_BEST, 0, false};
     CHECK((foreloop_cpu_choose(&none) & ~foreloop_cpu_features()) == 0, "this machine: nothing chosen that is absent");
     CHECK(foreloop_cpu_features_tier(foreloop_cpu_features()) == foreloop_cpu_tier(FORELOOP_TIER_BEST),
