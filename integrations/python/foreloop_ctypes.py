@@ -31,7 +31,19 @@ class _Error(c.Structure):
 
 class _Options(c.Structure):
     _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("read_into_memory", c.c_int),
-                ("tier", c.c_int)]
+                ("tier", c.c_int), ("precision", c.c_int), ("cpu_features_off", c.c_uint), ("use_amx", c.c_int)]
+
+
+TIERS = {"best": 0, "ref": 1, "avx2": 2, "avx512": 3}
+PRECISIONS = {"f32": 0, "bf16": 1, "int8": 2, "int8_row": 3}
+CPU_FEATURES = {"avx2": 1, "avx512": 2, "avx_vnni": 4, "avx512_vnni": 8, "avx512_bf16": 16, "amx_bf16": 32,
+                "amx_int8": 64}
+
+
+def _options(tier="best", precision="f32", cpu_features_off=(), use_amx=False):
+    """foreloop_options from names; cpu_features_off is a list of them."""
+    off = sum(CPU_FEATURES[name] for name in cpu_features_off)
+    return c.byref(_Options(c.sizeof(_Options), None, 0, TIERS[tier], PRECISIONS[precision], off, int(use_amx)))
 
 
 class _GbdtOptions(c.Structure):
@@ -166,8 +178,15 @@ class Library:
 
     # -- parts
 
-    def transformer(self, directory):
-        return self._open(Transformer, "foreloop_transformer_open", os.fsencode(directory), None,
+    def cpu_features(self, **options):
+        """Names of the features that this machine has or, with options, of those that are used."""
+        bits = (self.dll.foreloop_cpu_features_chosen(_options(**options)) if options
+                else self.dll.foreloop_cpu_features_detect())
+        return [name for name, bit in CPU_FEATURES.items() if bits & bit]
+
+    def transformer(self, directory, **options):
+        """Options: tier, precision, cpu_features_off, use_amx, by names."""
+        return self._open(Transformer, "foreloop_transformer_open", os.fsencode(directory), _options(**options),
                           close="foreloop_transformer_close")
 
     def gbdt(self, source, base_score=None, tree_weights=None, num_class=0, num_parallel_tree=0, objective=None,
@@ -222,13 +241,15 @@ class Library:
 
     # -- the model
 
-    def model(self, source):
-        """`source`: a directory, a packed file, or the packed content as bytes."""
+    def model(self, source, **options):
+        """`source`: a directory, a packed file, or the packed content as bytes. Options as for transformer()."""
         if isinstance(source, (bytes, bytearray)):
             data = c.create_string_buffer(bytes(source), len(source))
-            return self._open(Model, "foreloop_model_open_memory", data, c.c_size_t(len(source)), None, keep=(data,),
+            return self._open(Model, "foreloop_model_open_memory", data, c.c_size_t(len(source)),
+                              _options(**options), keep=(data,),
                               close="foreloop_model_close")
-        return self._open(Model, "foreloop_model_open", os.fsencode(source), None, close="foreloop_model_close")
+        return self._open(Model, "foreloop_model_open", os.fsencode(source), _options(**options),
+                          close="foreloop_model_close")
 
     def pack(self, directory, path):
         self.call("foreloop_model_pack", os.fsencode(directory), os.fsencode(path), None)
