@@ -1,6 +1,9 @@
 /* Fills the kernel table. */
 #include "kernels_cpu/kernels.h"
 #include "kernels_cpu/cpu.h"
+#if defined(FORELOOP_GEMM_LIBRARY)
+#include "kernels_cpu/gemm/gemm.h"
+#endif
 #include "kernels_cpu/linear_bf16.h"
 #include "kernels_cpu/linear_int8.h"
 
@@ -45,5 +48,8 @@ void foreloop_kernels_init(foreloop_kernels *kernels, foreloop_tier tier, unsign
         overlay_avx2(kernels);
     if (tier >= FORELOOP_TIER_AVX512)
         overlay_avx512(kernels);
+#endif
+#if defined(FORELOOP_GEMM_LIBRARY)
+    foreloop_linear_f32_gemm(&kernels->linear[FORELOOP_PRECISION_F32], tier);
 #endif
 }
