@@ -539,6 +539,11 @@ typedef struct foreloop_workload foreloop_workload;
 FORELOOP_API foreloop_status foreloop_workload_encode(foreloop_workload **workload, const foreloop_model *model,
                                                       foreloop_encoder *encoder, const char *text, size_t length,
                                                       foreloop_error *error);
+/* Encodes many programs at once: workloads[count], all or none, with the bits that each gets alone. Short programs cost
+ * much less so (foreloop_encode_texts). */
+FORELOOP_API foreloop_status foreloop_workload_encode_batch(foreloop_workload **workloads, const foreloop_model *model,
+                                                            foreloop_encoder *encoder, const char *const *texts,
+                                                            const size_t *lengths, size_t count, foreloop_error *error);
 /* Makes a workload from a latent state of latent_size numbers that the caller has. VALUE where one is not finite, or
  * larger than 1e18. Cost, as for encoding and loading besides their own: kinds x latent_size. */
 FORELOOP_API foreloop_status foreloop_workload_create(foreloop_workload **workload, const foreloop_model *model,
