@@ -3,6 +3,7 @@
 #include "bench_machine.h"
 #include "bench_model.h"
 #include "cli.h"
+#include "kernels_cpu/cpu.h"
 #include "output.h"
 #include "transformer/encoder.h"
 #include <math.h>
@@ -80,7 +81,7 @@ static void add_tensors(made_weights *made, const encoder_shape *shape) {
 }
 
 static int load(foreloop_transformer_weights *weights, made_weights *made, const encoder_shape *shape,
-                foreloop_tier tier) {
+                const bench_options *given) {
     const foreloop_allocator *allocator = cli_allocator();
     const size_t largest = shape->hidden * (shape->inner > POSITIONS ? shape->inner : POSITIONS);
     const foreloop_transformer_config config = {.architecture = FORELOOP_ARCHITECTURE_ROBERTA,
@@ -106,7 +107,9 @@ static int load(foreloop_transformer_weights *weights, made_weights *made, const
     add_tensors(made, shape);
     const foreloop_safetensors file = {
         .allocator = *allocator, .tensors = made->tensors, .count = made->count, .by_name = made->by_name};
-    const foreloop_kernel_choice choice = {.tier = tier, .precision = FORELOOP_PRECISION_F32};
+    const foreloop_cpu_limits limits = {.tier = given->tier, .use_amx = given->amx};
+    const foreloop_kernel_choice choice = {
+        .tier = given->tier, .precision = given->precision, .features = foreloop_cpu_choose(&limits)};
     if (foreloop_transformer_weights_load(weights, &config, &file, "", &choice, allocator, &error) == FORELOOP_OK)
         return CLI_DONE;
     foreloop_release(allocator, made->values);
@@ -182,6 +185,7 @@ static bool print_json(const encoder_shape *shape, const foreloop_transformer_we
         output_json_add(line, "bench", cJSON_CreateString("encoder")) &&
         output_json_add(line, "model", cJSON_CreateString(shape->name)) &&
         output_json_add(line, "tier", cJSON_CreateString(foreloop_tier_name(weights->kernels.tier))) &&
+        output_json_add(line, "precision", cJSON_CreateString(weights->layers[0].output.kernel.name)) &&
         output_json_add(line, "tokens", output_json_count(tokens)) &&
         output_json_add(line, "threads", output_json_count(threads)) &&
         output_json_add(line, "ms", output_json_double(times->seconds * 1e3)) &&
@@ -214,7 +218,7 @@ static int bench_shape_all(const bench_options *given, const encoder_shape *shap
     foreloop_transformer_weights weights;
     foreloop_error error;
     made_weights *made = malloc(sizeof *made);
-    int status = made ? load(&weights, made, shape, given->tier) : cli_fail_memory();
+    int status = made ? load(&weights, made, shape, given) : cli_fail_memory();
     if (status != CLI_DONE) {
         free(made);
         return status;
@@ -258,8 +262,8 @@ int bench_encoder(const bench_options *given) {
     if (given->json)
         return status;
     if (status == CLI_DONE)
-        printf("A forward pass of one sequence in f32, tier %s. Peak: multiply-adds in registers; roofline: the lesser "
-               "of that\nand of reading the weights once; both measured by turns with the passes.\n\n",
-               foreloop_tier_name(given->tier));
+        printf("A forward pass of one sequence in %s, tier %s. Peak: multiply-adds of float32 in registers; roofline: "
+               "the lesser\nof that and of reading the weights once; both measured by turns with the passes.\n\n",
+               foreloop_precision_name(given->precision), foreloop_tier_name(given->tier));
     return output_table_print(&table, 0) ? status : cli_fail_memory();
 }

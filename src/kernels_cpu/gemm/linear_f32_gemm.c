@@ -16,9 +16,12 @@ static void run_with(const foreloop_linear_call *call, size_t row_begin, size_t 
     const size_t place = row_begin * stride + out_begin;
     const int add = call->epilogue == FORELOOP_EPILOGUE_RESIDUAL;
     float *y = call->y + place;
+    /* A single row may come with any stride; libraries check it. */
+    const size_t x_stride = call->x_stride < call->in ? call->in : call->x_stride;
+    const size_t y_stride = stride < width ? width : stride;
     for (size_t r = 0; add && call->residual != call->y && r < rows; r++)
         memcpy(y + r * stride, call->residual + place + r * stride, width * sizeof *y);
-    foreloop_gemm_f32(y, stride, call->x + row_begin * call->x_stride, call->x_stride,
+    foreloop_gemm_f32(y, y_stride, call->x + row_begin * call->x_stride, x_stride,
                       (const float *)call->packed + out_begin * call->in, rows, call->in, width, add);
     for (size_t r = 0; r < rows; r++) {
         for (size_t o = 0; o < width; o++)
