@@ -89,8 +89,9 @@ static void add_subjects(bench *b) {
     const unsigned features = foreloop_cpu_choose(&limits);
     foreloop_kernels kernels;
     foreloop_kernels_init(&kernels, foreloop_cpu_features_tier(features), features);
+    static const char *const names[FORELOOP_PRECISIONS] = {"f32", "bf16", "int8", "int8_row"};
     for (int p = 0; p < FORELOOP_PRECISIONS; p++)
-        add_kernel(b, foreloop_precision_name((foreloop_precision)p), &kernels.linear[p]);
+        add_kernel(b, names[p], &kernels.linear[p]);
 #if defined(FORELOOP_X86_KERNELS)
     if (foreloop_cpu_features() & ~features & FORELOOP_CPU_AVX512_BF16) {
         foreloop_linear kernel;

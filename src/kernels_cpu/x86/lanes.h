@@ -8,13 +8,10 @@
 
 #define FORELOOP_INLINE static inline __attribute__((always_inline))
 
-/* Loops over registers must unroll, or the registers become memory; loops around them had better not. */
+/* Loops around register tiles had better not unroll. */
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* of loops that vanish */
-#define FORELOOP_UNROLL _Pragma("clang loop unroll(full)")
 #define FORELOOP_ROLLED _Pragma("clang loop unroll(disable)")
 #else
-#define FORELOOP_UNROLL _Pragma("GCC unroll 32")
 #define FORELOOP_ROLLED _Pragma("GCC unroll 1")
 #endif
 
@@ -29,6 +26,7 @@ typedef __m512i vec_i32;
 #define vec_mul_f32(a, b)      _mm512_mul_ps(a, b)
 #define vec_fma_f32(a, b, c)   _mm512_fmadd_ps(a, b, c)
 #define vec_load_i32(from)     _mm512_loadu_si512(from)
+#define vec_store_i32(to, v)   _mm512_storeu_si512(to, v)
 #define vec_set_i32(x)         _mm512_set1_epi32(x)
 #define vec_add_i32(a, b)      _mm512_add_epi32(a, b)
 #define vec_mul_i32(a, b)      _mm512_mullo_epi32(a, b)
@@ -50,6 +48,7 @@ typedef __m256i vec_i32;
 #define vec_mul_f32(a, b)      _mm256_mul_ps(a, b)
 #define vec_fma_f32(a, b, c)   _mm256_fmadd_ps(a, b, c)
 #define vec_load_i32(from)     _mm256_loadu_si256((const __m256i *)(const void *)(from))
+#define vec_store_i32(to, v)   _mm256_storeu_si256((__m256i *)(void *)(to), v)
 #define vec_set_i32(x)         _mm256_set1_epi32(x)
 #define vec_add_i32(a, b)      _mm256_add_epi32(a, b)
 #define vec_mul_i32(a, b)      _mm256_mullo_epi32(a, b)

@@ -48,31 +48,18 @@ FORELOOP_INLINE void multiply(const unsigned char *x, const unsigned char *w, si
 
 FORELOOP_INLINE void run_unit_mode(const unit_work *work, bool whole_rows) {
     const size_t groups = whole_rows ? 1 : foreloop_int8_groups(work->call->in);
-    const size_t chunks = whole_rows ? work->shape->chunks : GROUP_CHUNKS, data_size = chunks * CHUNK * PANEL;
+    const size_t chunks = work->shape->chunks / groups;
     float sums[UNIT_ROWS * PANEL] = {0};
     int32_t exact[UNIT_ROWS * PANEL];
     if (work->rows < UNIT_ROWS)
         tile_configure_rows(work->rows);
     for (size_t g = 0; g < groups; g++) {
-        const unsigned char *block = work->panel + g * (data_size + FORELOOP_INT8_BLOCK_END);
-        const unsigned char *x = work->unit + g * chunks * UNIT_ROWS * CHUNK;
-        const float *weight_scales = (const float *)(block + data_size), *scales = unit_scales(work, g);
-        const int32_t *totals = (const int32_t *)(weight_scales + PANEL), *zeros = unit_zeros(work, g, groups);
+        const group_work group = group_of(work, g, groups, chunks);
         if (work->rows > TILE_ROWS_AMX)
-            multiply(x, block, chunks, exact, true);
+            multiply(group.x, group.block, chunks, exact, true);
         else
-            multiply(x, block, chunks, exact, false);
-        for (size_t part = 0; part < PANEL; part += LANES) {
-            const __m512i total = vec_load_i32(totals + part);
-            const __m512 weight_scale = vec_load_f32(weight_scales + part);
-            for (size_t r = 0; r < work->rows; r++) {
-                const size_t at = r * PANEL + part;
-                const __m512i correction = vec_mul_i32(total, vec_set_i32(-zeros[r]));
-                const __m512 sum = vec_f32_of_i32(vec_add_i32(vec_load_i32(exact + at), correction));
-                const __m512 scale = vec_mul_f32(vec_set_f32(scales[r]), weight_scale);
-                vec_store_f32(sums + at, vec_fma_f32(sum, scale, vec_load_f32(sums + at)));
-            }
-        }
+            multiply(group.x, group.block, chunks, exact, false);
+        add_scaled(&group, 0, work->rows, exact, sums, whole_rows);
     }
     if (work->rows < UNIT_ROWS)
         tile_configure_rows(UNIT_ROWS);

@@ -11,61 +11,52 @@
 #define FORELOOP_KERNELS_CPU_X86_LINEAR_INT8_DOT_H
 
 #include "kernels_cpu/x86/linear_units.h"
-enum { UNIT_ROWS = 2 * TILE_ROWS };
+enum { UNIT_ROWS = 2 * TILE_ROWS, CHUNK_STEPS = CHUNK / (UNIT * NUMBER) };
 #include "kernels_cpu/x86/linear_int8_units.h"
 
-/* -zero times the sum of w. A group's sum has 16 bits, so a pair product does, with nothing in its upper half. */
-FORELOOP_INLINE vec_i32 begin_sum(vec_i32 total, int32_t zero, bool whole_rows) {
-    return whole_rows ? vec_mul_i32(total, vec_set_i32(-zero)) : vec_pairs_i32(total, vec_set_i32(-zero & 0xffff));
+/* Exact sums of q w: exact[rows][PANEL] from `chunks` chunks of x, and what of the panel's block meets them. */
+FORELOOP_INLINE void multiply(const unsigned char *x, const unsigned char *block, size_t chunks, size_t rows,
+                              int32_t *exact) {
+    const size_t steps = chunks * CHUNK_STEPS;
+    FORELOOP_ROLLED
+    for (size_t part = 0; part < PANEL; part += TILE_WIDTH) {
+        const unsigned char *w = block + part * UNIT;
+#define BEGIN(r) vec_i32 a##r = vec_set_i32(0), b##r = vec_set_i32(0);
+#define STEP(r)                                                                                                        \
+    if (r < rows) {                                                                                                    \
+        const vec_i32 from = vec_spread_i32(at + r * CHUNK);                                                           \
+        a##r = dot(a##r, from, w0);                                                                                    \
+        b##r = dot(b##r, from, w1);                                                                                    \
+    }
+#define END(r)                                                                                                         \
+    if (r < rows) {                                                                                                    \
+        vec_store_i32(exact + r * PANEL + part, a##r);                                                                 \
+        vec_store_i32(exact + r * PANEL + part + LANES, b##r);                                                         \
+    }
+        FOR_ROWS(BEGIN)
+        FORELOOP_ROLLED
+        for (size_t s = 0; s < steps; s++, w += PANEL * UNIT) {
+            const unsigned char *at = x + s / CHUNK_STEPS * (UNIT_ROWS * CHUNK) + s % CHUNK_STEPS * (UNIT * NUMBER);
+            const vec_i32 w0 = load_weights(w), w1 = load_weights(w + LANES * UNIT);
+            FOR_ROWS(STEP)
+        }
+        FOR_ROWS(END)
+#undef BEGIN
+#undef STEP
+#undef END
+    }
 }
 
 FORELOOP_INLINE void int8_tile(const unit_work *work, size_t first, size_t rows, float *sums, bool whole_rows) {
     const size_t groups = whole_rows ? 1 : foreloop_int8_groups(work->call->in);
-    const size_t chunks = whole_rows ? work->shape->chunks : GROUP_CHUNKS;
-    const size_t data_size = chunks * (CHUNK / NUMBER) * PANEL;
+    const size_t chunks = work->shape->chunks / groups; /* of a group; no constant, for which compilers spill sums */
+    int32_t exact[TILE_ROWS * PANEL];
     memset(sums, 0, rows * PANEL * sizeof *sums);
     FORELOOP_ROLLED
     for (size_t g = 0; g < groups; g++) {
-        const unsigned char *block = work->panel + g * (data_size + FORELOOP_INT8_BLOCK_END);
-        const float *weight_scales = (const float *)(block + data_size);
-        const int32_t *totals = (const int32_t *)(weight_scales + PANEL);
-        const float *scales = unit_scales(work, g) + first;
-        const int32_t *zeros = unit_zeros(work, g, groups) + first;
-        FORELOOP_ROLLED
-        for (size_t part = 0; part < PANEL; part += TILE_WIDTH) {
-            const unsigned char *x = work->unit + g * chunks * UNIT_ROWS * CHUNK + first * CHUNK;
-            const unsigned char *w = block + part * UNIT;
-            const vec_i32 total0 = vec_load_i32(totals + part), total1 = vec_load_i32(totals + part + LANES);
-            vec_i32 sum[TILE_ROWS][2];
-            FORELOOP_UNROLL
-            for (size_t r = 0; r < rows; r++) {
-                sum[r][0] = begin_sum(total0, zeros[r], whole_rows);
-                sum[r][1] = begin_sum(total1, zeros[r], whole_rows);
-            }
-            FORELOOP_ROLLED
-            for (size_t c = 0; c < chunks; c++, x += UNIT_ROWS * CHUNK) {
-                FORELOOP_ROLLED
-                for (size_t i = 0; i < CHUNK; i += UNIT * NUMBER, w += PANEL * UNIT) {
-                    const vec_i32 w0 = load_weights(w), w1 = load_weights(w + LANES * UNIT);
-                    FORELOOP_UNROLL
-                    for (size_t r = 0; r < rows; r++) {
-                        const vec_i32 from = vec_spread_i32(x + r * CHUNK + i);
-                        sum[r][0] = dot(sum[r][0], from, w0);
-                        sum[r][1] = dot(sum[r][1], from, w1);
-                    }
-                }
-            }
-            const vec_f32 scale0 = vec_load_f32(weight_scales + part);
-            const vec_f32 scale1 = vec_load_f32(weight_scales + part + LANES);
-            FORELOOP_UNROLL
-            for (size_t r = 0; r < rows; r++) {
-                const vec_f32 scale = vec_set_f32(scales[r]);
-                float *to = sums + r * PANEL + part;
-                vec_store_f32(to, vec_fma_f32(vec_f32_of_i32(sum[r][0]), vec_mul_f32(scale, scale0), vec_load_f32(to)));
-                to += LANES;
-                vec_store_f32(to, vec_fma_f32(vec_f32_of_i32(sum[r][1]), vec_mul_f32(scale, scale1), vec_load_f32(to)));
-            }
-        }
+        const group_work group = group_of(work, g, groups, chunks);
+        multiply(group.x + first * CHUNK, group.block, chunks, rows, exact);
+        add_scaled(&group, first, rows, exact, sums, whole_rows);
     }
 }
 

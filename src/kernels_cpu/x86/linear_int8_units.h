@@ -119,13 +119,44 @@ FORELOOP_INLINE void int8_kernel(foreloop_linear *linear, bool whole_rows, const
                                 .run = whole_rows ? run_rows : run_groups};
 }
 
-/* Where a unit keeps its rows' scales and zeros of group g. */
-FORELOOP_INLINE const float *unit_scales(const unit_work *work, size_t g) {
-    return (const float *)(work->unit + work->shape->chunks * UNIT_ROWS * CHUNK) + g * UNIT_ROWS;
+/* Where things of group g lie. */
+typedef struct group_work {
+    const unsigned char *x, *block;      /* the unit's chunks, the panel's bytes */
+    const float *weight_scales, *scales; /* [PANEL], [UNIT_ROWS] */
+    const int32_t *totals, *zeros;       /* [PANEL]: sums of w; [UNIT_ROWS] */
+} group_work;
+
+FORELOOP_INLINE group_work group_of(const unit_work *work, size_t g, size_t groups, size_t chunks) {
+    const size_t data_size = chunks * (CHUNK / NUMBER) * PANEL;
+    const unsigned char *block = work->panel + g * (data_size + FORELOOP_INT8_BLOCK_END);
+    const float *weight_scales = (const float *)(block + data_size);
+    const float *scales = (const float *)(work->unit + work->shape->chunks * UNIT_ROWS * CHUNK);
+    return (group_work){.x = work->unit + g * chunks * UNIT_ROWS * CHUNK,
+                        .block = block,
+                        .weight_scales = weight_scales,
+                        .scales = scales + g * UNIT_ROWS,
+                        .totals = (const int32_t *)(weight_scales + PANEL),
+                        .zeros = (const int32_t *)(scales + groups * UNIT_ROWS) + g * UNIT_ROWS};
 }
 
-FORELOOP_INLINE const int32_t *unit_zeros(const unit_work *work, size_t g, size_t groups) {
-    return (const int32_t *)unit_scales(work, groups) + g * UNIT_ROWS;
+/* sums[rows][PANEL] <- fmaf(exact sums of (q - zero) w, scales, sums), for rows of the unit from `first` on. */
+FORELOOP_INLINE void add_scaled(const group_work *group, size_t first, size_t rows, const int32_t *exact, float *sums,
+                                bool whole_rows) {
+    FORELOOP_ROLLED
+    for (size_t r = 0; r < rows; r++) {
+        const vec_f32 scale = vec_set_f32(group->scales[first + r]);
+        const int32_t zero = group->zeros[first + r];
+        for (size_t o = 0; o < PANEL; o += LANES) {
+            const size_t at = r * PANEL + o;
+            const vec_i32 total = vec_load_i32(group->totals + o);
+            /* The total of 64 inputs has 16 bits: a product of pairs does, with nothing in the upper half. */
+            const vec_i32 correction =
+                whole_rows ? vec_mul_i32(total, vec_set_i32(-zero)) : vec_pairs_i32(total, vec_set_i32(-zero & 0xffff));
+            const vec_f32 sum = vec_f32_of_i32(vec_add_i32(vec_load_i32(exact + at), correction));
+            const vec_f32 both = vec_mul_f32(scale, vec_load_f32(group->weight_scales + o));
+            vec_store_f32(sums + at, vec_fma_f32(sum, both, vec_load_f32(sums + at)));
+        }
+    }
 }
 
 #endif

@@ -97,6 +97,10 @@ FORELOOP_INLINE void end_units(void) {
 }
 #endif
 
+/* X(r) for each row r of a tile. Sums are variables of their own, not arrays: compilers do not always keep arrays in
+ * registers, and `if (r < rows)` with constant rows leaves no trace. */
+#define FOR_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+
 /* Computes the sums[rows][PANEL] of the rows from `first` on of a unit. */
 typedef void unit_tile(const unit_work *work, size_t first, size_t rows, float *sums);
 
