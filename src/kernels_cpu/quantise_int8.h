@@ -44,7 +44,8 @@ static inline float foreloop_int8_nearest(float x) {
     return (x + 12582912.0f) - 12582912.0f; /* 1.5 x 2^23: to the nearest integer, for |x| below 2^22 */
 }
 
-static inline foreloop_int8_range foreloop_int8_range_of(foreloop_int8_extremes *extremes) {
+/* The extremes of all lanes, into the first. */
+static inline void foreloop_int8_reduce(foreloop_int8_extremes *extremes) {
     for (int width = FORELOOP_INT8_LANES / 2; width > 0; width /= 2)
         for (int j = 0; j < width; j++) {
             const float low = extremes->low[j + width], high = extremes->high[j + width];
@@ -53,9 +54,11 @@ static inline foreloop_int8_range foreloop_int8_range_of(foreloop_int8_extremes 
             extremes->high[j] = high > extremes->high[j] ? high : extremes->high[j];
             extremes->largest[j] = largest > extremes->largest[j] ? largest : extremes->largest[j];
         }
-    if (extremes->largest[0] >= 0x7f800000) /* the bits of infinity */
+}
+
+static inline foreloop_int8_range foreloop_int8_range_of(float low, float high, uint32_t largest) {
+    if (largest >= 0x7f800000) /* the bits of infinity */
         return (foreloop_int8_range){.scale = foreloop_float_of_bits(0x7fc00000)};
-    const float low = extremes->low[0], high = extremes->high[0];
     const float scale = high / 255 - low / 255; /* the difference itself may overflow */
     if (scale < 1e-30f / 255)
         return (foreloop_int8_range){0};

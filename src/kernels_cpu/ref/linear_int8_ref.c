@@ -23,13 +23,14 @@ static void prepare_group(unsigned char *q, foreloop_int8_range *range, const fl
         foreloop_int8_load(group, x + i, count - i);
         foreloop_int8_extend(&extremes, group);
     }
-    *range = foreloop_int8_range_of(&extremes);
+    foreloop_int8_reduce(&extremes);
+    *range = foreloop_int8_range_of(extremes.low[0], extremes.high[0], extremes.largest[0]);
     for (size_t i = 0; i < length; i++)
         q[i] = (unsigned char)foreloop_int8_quantise(i < count ? x[i] : 0, range);
 }
 
 static void quantise_rows(unsigned char *prepared, const float *x, size_t x_stride, size_t in, size_t row_begin,
-                         size_t row_end, bool whole_rows) {
+                          size_t row_end, bool whole_rows) {
     const row_shape shape = shape_of(in, whole_rows);
     for (size_t r = row_begin; r < row_end; r++) {
         unsigned char *to = prepared + r * shape.size, *q = to + shape.groups * sizeof(foreloop_int8_range);
@@ -94,7 +95,7 @@ static void run_shape(const foreloop_linear_call *call, size_t row_begin, size_t
     static void prepare_##mode(void *prepared, const float *x, size_t x_stride, size_t rows, size_t in,                \
                                size_t row_begin, size_t row_end) {                                                     \
         (void)rows;                                                                                                    \
-        quantise_rows(prepared, x, x_stride, in, row_begin, row_end, whole_rows);                                       \
+        quantise_rows(prepared, x, x_stride, in, row_begin, row_end, whole_rows);                                      \
     }                                                                                                                  \
     static void run_##mode(const foreloop_linear_call *call, size_t row_begin, size_t row_end, size_t out_begin,       \
                            size_t out_end) {                                                                           \

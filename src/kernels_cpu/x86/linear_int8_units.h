@@ -24,19 +24,81 @@ FORELOOP_INLINE size_t int8_prepared_size(size_t rows, size_t in, bool whole_row
     return unit_memory(&shape, rows);
 }
 
-FORELOOP_INLINE void quantise_group(unsigned char *to, const float group[GROUP], const foreloop_int8_range *range) {
-    if (NUMBER == 1) {
-        unsigned char q[GROUP];
-        for (size_t i = 0; i < GROUP; i++)
-            q[i] = (unsigned char)foreloop_int8_quantise(group[i], range);
-        memcpy(to, q, sizeof q);
-    } else {
-        uint16_t q[GROUP];
-        for (size_t i = 0; i < GROUP; i++)
-            q[i] = (uint16_t)foreloop_int8_quantise(group[i], range);
-        for (size_t c = 0; c < GROUP_CHUNKS; c++)
-            memcpy(to + c * UNIT_ROWS * CHUNK, q + c * (CHUNK / 2), CHUNK);
+#if defined(__AVX512F__)
+/* quantise_int8.h with one vector for its lanes. */
+typedef struct group_extremes {
+    __m512 low, high;
+    __m512i largest;
+} group_extremes;
+
+FORELOOP_INLINE group_extremes extremes_begin(void) {
+    return (group_extremes){_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_si512()};
+}
+
+FORELOOP_INLINE void extremes_extend(group_extremes *extremes, const float *group) {
+    for (size_t i = 0; i < GROUP; i += LANES) {
+        const __m512 x = _mm512_loadu_ps(group + i);
+        const __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+        extremes->low = _mm512_min_ps(x, extremes->low); /* of a NaN and a number the second */
+        extremes->high = _mm512_max_ps(x, extremes->high);
+        extremes->largest = _mm512_max_epu32(magnitude, extremes->largest);
     }
+}
+
+FORELOOP_INLINE foreloop_int8_range extremes_range(group_extremes *extremes) {
+    return foreloop_int8_range_of(_mm512_reduce_min_ps(extremes->low), _mm512_reduce_max_ps(extremes->high),
+                                  _mm512_reduce_max_epu32(extremes->largest));
+}
+
+/* 16 numbers; conversion rounds to the nearest, as quantise_int8.h does. */
+FORELOOP_INLINE __m512i quantise_vector(const float *from, const foreloop_int8_range *range) {
+    const __mmask16 any = range->inverse > 0 ? 0xffff : 0;
+    const __m512 steps = _mm512_maskz_mul_ps(any, _mm512_loadu_ps(from), _mm512_set1_ps(range->inverse));
+    const __m512i q = _mm512_add_epi32(_mm512_cvtps_epi32(steps), _mm512_set1_epi32(range->zero));
+    return _mm512_min_epi32(_mm512_max_epi32(q, _mm512_setzero_si512()), _mm512_set1_epi32(255));
+}
+
+FORELOOP_INLINE void quantise_group(unsigned char *to, const float *group, const foreloop_int8_range *range) {
+    for (size_t i = 0; i < GROUP; i += LANES) {
+        const __m512i q = quantise_vector(group + i, range);
+        if (NUMBER == 1)
+            _mm_storeu_si128((__m128i *)(void *)(to + i), _mm512_cvtepi32_epi8(q));
+        else
+            _mm256_storeu_si256((__m256i *)(void *)(to + 2 * i / CHUNK * UNIT_ROWS * CHUNK + 2 * i % CHUNK),
+                                _mm512_cvtepi32_epi16(q));
+    }
+}
+#else
+typedef foreloop_int8_extremes group_extremes;
+
+FORELOOP_INLINE group_extremes extremes_begin(void) {
+    return (group_extremes){0};
+}
+
+FORELOOP_INLINE void extremes_extend(group_extremes *extremes, const float *group) {
+    foreloop_int8_extend(extremes, group);
+}
+
+FORELOOP_INLINE foreloop_int8_range extremes_range(group_extremes *extremes) {
+    foreloop_int8_reduce(extremes);
+    return foreloop_int8_range_of(extremes->low[0], extremes->high[0], extremes->largest[0]);
+}
+
+FORELOOP_INLINE void quantise_group(unsigned char *to, const float *group, const foreloop_int8_range *range) {
+    uint16_t q[GROUP];
+    for (size_t i = 0; i < GROUP; i++)
+        q[i] = (uint16_t)foreloop_int8_quantise(group[i], range);
+    for (size_t c = 0; c < GROUP_CHUNKS; c++)
+        memcpy(to + c * UNIT_ROWS * CHUNK, q + c * (CHUNK / 2), CHUNK);
+}
+#endif
+
+/* A group of inputs as it lies, or filled up with zeros in `padded`. */
+FORELOOP_INLINE const float *whole_group(const float *x, size_t first, size_t in, float padded[GROUP]) {
+    if (in - first >= GROUP)
+        return x + first;
+    foreloop_int8_load(padded, x + first, in - first);
+    return padded;
 }
 
 FORELOOP_INLINE void int8_prepare_row(const unit_shape *shape, unsigned char *unit, size_t row, const float *x,
@@ -44,21 +106,17 @@ FORELOOP_INLINE void int8_prepare_row(const unit_shape *shape, unsigned char *un
     const size_t groups = foreloop_int8_groups(in), own = own_groups(in, whole_rows), length = groups / own;
     float *scales = (float *)(unit + shape->chunks * UNIT_ROWS * CHUNK);
     int32_t *zeros = (int32_t *)(scales + own * UNIT_ROWS);
-    float group[GROUP];
+    float padded[GROUP];
     for (size_t g = 0; g < own; g++) {
-        foreloop_int8_extremes extremes = {0};
-        for (size_t i = g * length; i < (g + 1) * length; i++) {
-            foreloop_int8_load(group, x + i * GROUP, in - i * GROUP);
-            foreloop_int8_extend(&extremes, group);
-        }
-        const foreloop_int8_range range = foreloop_int8_range_of(&extremes);
+        group_extremes extremes = extremes_begin();
+        for (size_t i = g * length; i < (g + 1) * length; i++)
+            extremes_extend(&extremes, whole_group(x, i * GROUP, in, padded));
+        const foreloop_int8_range range = extremes_range(&extremes);
         scales[g * UNIT_ROWS + row] = range.scale;
         zeros[g * UNIT_ROWS + row] = range.zero;
-        for (size_t i = g * length; i < (g + 1) * length; i++) {
-            if (length > 1)
-                foreloop_int8_load(group, x + i * GROUP, in - i * GROUP);
-            quantise_group(unit + (i * GROUP_CHUNKS * UNIT_ROWS + row) * CHUNK, group, &range);
-        }
+        for (size_t i = g * length; i < (g + 1) * length; i++)
+            quantise_group(unit + (i * GROUP_CHUNKS * UNIT_ROWS + row) * CHUNK, whole_group(x, i * GROUP, in, padded),
+                           &range);
     }
 }
 
@@ -96,7 +154,7 @@ FORELOOP_INLINE void int8_run(const foreloop_linear_call *call, size_t row_begin
     }                                                                                                                  \
     static void prepare_##mode(void *prepared, const float *x, size_t x_stride, size_t rows, size_t in,                \
                                size_t row_begin, size_t row_end) {                                                     \
-        int8_prepare(prepared, x, x_stride, rows, in, row_begin, row_end, whole_rows);                                       \
+        int8_prepare(prepared, x, x_stride, rows, in, row_begin, row_end, whole_rows);                                 \
     }                                                                                                                  \
     static void run_##mode(const foreloop_linear_call *call, size_t row_begin, size_t row_end, size_t out_begin,       \
                            size_t out_end) {                                                                           \
