@@ -14,10 +14,8 @@ VECTOR_INLINE void run(const foreloop_tile_f32 *tile, const int rows) {
     float *sums = tile->sums;
     vec sum[TILE_ROWS][2];
     VECTOR_UNROLL
-    for (int r = 0; r < rows; r++) {
-        sum[r][0] = tile->go_on ? vec_load(sums + (size_t)r * sums_stride) : vec_set(0.0f);
-        sum[r][1] = tile->go_on ? vec_load(sums + (size_t)r * sums_stride + LANES) : vec_set(0.0f);
-    }
+    for (int r = 0; r < rows; r++)
+        sum[r][0] = sum[r][1] = vec_set(0.0f);
     for (; panel < end; panel += TILE_WIDTH, x++, ahead += ahead_step) {
         const vec first = vec_load(panel), second = vec_load(panel + LANES);
         _mm_prefetch((const char *)(panel + NEAR), _MM_HINT_T0);
@@ -33,8 +31,9 @@ VECTOR_INLINE void run(const foreloop_tile_f32 *tile, const int rows) {
     }
     VECTOR_UNROLL
     for (int r = 0; r < rows; r++) {
-        vec_store(sums + (size_t)r * sums_stride, sum[r][0]);
-        vec_store(sums + (size_t)r * sums_stride + LANES, sum[r][1]);
+        float *place = sums + (size_t)r * sums_stride;
+        vec_store(place, tile->go_on ? vec_add(vec_load(place), sum[r][0]) : sum[r][0]);
+        vec_store(place + LANES, tile->go_on ? vec_add(vec_load(place + LANES), sum[r][1]) : sum[r][1]);
     }
 }
 

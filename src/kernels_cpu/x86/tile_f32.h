@@ -8,8 +8,7 @@
 /* 14 x 2 or 6 x 2 registers of sums; two of the panel and one of x are the others that are needed. */
 enum { TILE_WIDTH = 2 * LANES, TILE_ROWS = VECTOR_REGISTERS / 2 - 2 };
 
-/* sums[r][w] (+)= sum over k < depth of x[r][k] panel[k][w], by fused multiply-adds in order of k, onto 0 or onto the
- * sums that are there: it does not matter in how many pieces a sum is made. */
+/* sums[r][w] (+)= sum over k < depth of x[r][k] panel[k][w], by fused multiply-adds onto 0 in order of k. */
 typedef struct foreloop_tile_f32 {
     const float *x;
     size_t x_stride;
@@ -20,7 +19,7 @@ typedef struct foreloop_tile_f32 {
     size_t ahead_step;
     float *sums; /* [rows][sums_stride], TILE_WIDTH of each row */
     size_t sums_stride;
-    bool go_on; /* onto the sums that are there */
+    bool go_on; /* add to the sums that are there */
 } foreloop_tile_f32;
 
 /* 1 to TILE_ROWS rows. */

@@ -21,7 +21,7 @@
 #if defined(__AVX512F__)
 
 #define FORELOOP_X86(name) name##_avx512
-#define VECTOR_TIER FORELOOP_TIER_AVX512
+#define VECTOR_TIER        FORELOOP_TIER_AVX512
 enum { LANES = 16, VECTOR_REGISTERS = 32 };
 typedef __m512 vec;
 
@@ -90,7 +90,7 @@ VECTOR_INLINE float vec_largest(vec a) {
 #else
 
 #define FORELOOP_X86(name) name##_avx2
-#define VECTOR_TIER FORELOOP_TIER_AVX2
+#define VECTOR_TIER        FORELOOP_TIER_AVX2
 enum { LANES = 8, VECTOR_REGISTERS = 16 };
 typedef __m256 vec;
 
