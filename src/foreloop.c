@@ -30,6 +30,32 @@ foreloop_tier foreloop_tier_detect(void) {
     return foreloop_cpu_tier(FORELOOP_TIER_BEST);
 }
 
+const char *foreloop_cpu_feature_name(foreloop_cpu_feature feature) {
+    static const char *const names[] = {"avx2",        "avx512",   "avx_vnni", "avx512_vnni",
+                                        "avx512_bf16", "amx_bf16", "amx_int8"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if ((unsigned)feature == 1u << i)
+            return names[i];
+    return "unknown";
+}
+
+unsigned foreloop_cpu_features_detect(void) {
+    return foreloop_cpu_features();
+}
+
+unsigned foreloop_cpu_features_chosen(const foreloop_options *options) {
+    foreloop_options own;
+    if (foreloop_sized_read(&own, sizeof own, options, "foreloop_options", NULL) != FORELOOP_OK)
+        return 0;
+    const foreloop_cpu_limits limits = {own.tier, own.cpu_features_off, own.use_amx != 0};
+    return foreloop_cpu_choose(&limits);
+}
+
+const char *foreloop_precision_name(foreloop_precision precision) {
+    static const char *const names[] = {"f32", "bf16", "int8", "int8_row"};
+    return (size_t)precision < sizeof names / sizeof *names ? names[precision] : "unknown";
+}
+
 void foreloop_options_init(foreloop_options *options, size_t size) {
     foreloop_sized_init(options, size);
 }

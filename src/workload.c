@@ -48,27 +48,90 @@ static foreloop_status canonicalize(const foreloop_allocator *allocator, const c
     return needed ? foreloop_canonical_text(text, length, *canonical, needed, &needed, error) : FORELOOP_OK;
 }
 
-foreloop_status foreloop_workload_encode(foreloop_workload **result, const foreloop_model *model,
-                                         foreloop_encoder *encoder, const char *text, size_t length,
-                                         foreloop_error *error) {
-    if (!result || !model || !encoder || (!text && length))
+/* Texts in canonical form, and room for their latent states. */
+typedef struct encode_batch {
+    size_t count;
+    char **texts;
+    size_t *lengths;
+    float *latents;
+} encode_batch;
+
+static void close_batch(encode_batch *batch, const foreloop_allocator *allocator) {
+    for (size_t i = 0; batch->texts && i < batch->count; i++)
+        foreloop_release(allocator, batch->texts[i]);
+    foreloop_release(allocator, batch->texts);
+    foreloop_release(allocator, batch->lengths);
+    foreloop_release(allocator, batch->latents);
+}
+
+static foreloop_status open_batch(encode_batch *batch, const foreloop_model *model, const char *const *texts,
+                                  const size_t *lengths, size_t count, foreloop_error *error) {
+    const foreloop_allocator *allocator = &model->allocator;
+    *batch = (encode_batch){.count = count};
+    batch->texts = foreloop_allocate_zeroed(allocator, count, sizeof *batch->texts);
+    batch->lengths = foreloop_allocate(allocator, count, sizeof *batch->lengths);
+    batch->latents = foreloop_allocate(allocator, count, model->manifest.latent_size * sizeof(float));
+    if (!batch->texts || !batch->lengths || !batch->latents)
+        return foreloop_fail_memory(error, count, model->manifest.latent_size * sizeof(float), "the latent states");
+    for (size_t i = 0; i < count; i++) {
+        const foreloop_status status =
+            canonicalize(allocator, texts[i], lengths[i], &batch->texts[i], &batch->lengths[i], error);
+        if (status != FORELOOP_OK)
+            return count > 1 ? foreloop_error_prefix(error, status, "text %zu", i) : status;
+    }
+    return FORELOOP_OK;
+}
+
+/* All of them, or none. */
+static foreloop_status make_workloads(foreloop_workload **results, const foreloop_model *model,
+                                      const encode_batch *batch, foreloop_workload **made, foreloop_error *error) {
+    const size_t size = model->manifest.latent_size;
+    for (size_t i = 0; i < batch->count; i++) {
+        const foreloop_status status = foreloop_workload_create(&made[i], model, batch->latents + i * size, error);
+        if (status == FORELOOP_OK)
+            continue;
+        while (i-- > 0)
+            foreloop_workload_close(made[i]);
+        return status;
+    }
+    memcpy(results, made, batch->count * sizeof *made);
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_workload_encode_batch(foreloop_workload **results, const foreloop_model *model,
+                                               foreloop_encoder *encoder, const char *const *texts,
+                                               const size_t *lengths, size_t count, foreloop_error *error) {
+    if (!model || !encoder || (count && (!results || !texts || !lengths)))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: an argument is NULL");
+    for (size_t i = 0; i < count; i++)
+        if (!texts[i] && lengths[i])
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: text %zu is NULL", i);
     if (foreloop_encoder_transformer(encoder) != model->transformer)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
                              "workload_encode: the encoder must be created from foreloop_model_transformer(model)");
-    foreloop_workload *workload = NULL;
-    FORELOOP_TRY(create_workload(&workload, model, error));
-    char *canonical = NULL;
-    size_t canonical_length = 0;
-    foreloop_status status = canonicalize(&model->allocator, text, length, &canonical, &canonical_length, error);
+    if (count == 0)
+        return FORELOOP_OK;
+    encode_batch batch;
+    foreloop_workload **made = foreloop_allocate(&model->allocator, count, sizeof *made);
+    if (!made)
+        return foreloop_fail_memory(error, count, sizeof *made, "workloads");
+    foreloop_status status = open_batch(&batch, model, texts, lengths, count, error);
     if (status == FORELOOP_OK)
-        status = foreloop_encode_text(encoder, canonical, canonical_length, workload->latent, error);
-    foreloop_release(&model->allocator, canonical);
-    if (status != FORELOOP_OK) {
-        foreloop_workload_close(workload);
-        return status;
-    }
-    return finish_workload(result, workload, model, error);
+        status = foreloop_encode_texts(encoder, (const char *const *)batch.texts, batch.lengths, count, batch.latents,
+                                       error);
+    if (status == FORELOOP_OK)
+        status = make_workloads(results, model, &batch, made, error);
+    close_batch(&batch, &model->allocator);
+    foreloop_release(&model->allocator, made);
+    return status;
+}
+
+foreloop_status foreloop_workload_encode(foreloop_workload **result, const foreloop_model *model,
+                                         foreloop_encoder *encoder, const char *text, size_t length,
+                                         foreloop_error *error) {
+    if (!result || (!text && length))
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: an argument is NULL");
+    return foreloop_workload_encode_batch(result, model, encoder, &text, &length, 1, error);
 }
 
 foreloop_status foreloop_workload_create(foreloop_workload **result, const foreloop_model *model, const float *latent,

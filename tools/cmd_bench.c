@@ -1,18 +1,22 @@
 /* foreloop bench: what each part of the library costs on this machine. */
 #include "bench.h"
 #include "cli.h"
+#include "input.h"
 #include <stdio.h>
 #include <string.h>
 
 typedef struct command_options {
-    const char *part, *tier;
+    const char *part, *tier, *precision;
     cli_count runs;
-    bool json;
+    bool amx, json;
 } command_options;
 
 static const cli_option options[] = {
     {"tier", 0, CLI_TEXT, offsetof(command_options, tier), "TIER",
      "The highest instruction set to use: ref, avx2 or avx512."},
+    {"precision", 0, CLI_TEXT, offsetof(command_options, precision), "NAME",
+     "What encoder multiplies in: f32, bf16, int8 or int8_row; f32\nwithout it."},
+    {"amx", 0, CLI_FLAG, offsetof(command_options, amx), NULL, "Use AMX for bf16 and int8 where the machine has it."},
     {"runs", 0, CLI_COUNT, offsetof(command_options, runs), "N", "Take the best of N runs instead of 15."},
     {"json", 0, CLI_FLAG, offsetof(command_options, json), NULL, "Print an object a measurement."},
     {NULL, 0, CLI_FLAG, 0, NULL, NULL},
@@ -24,6 +28,7 @@ static const struct bench_part {
     const char *name;
     int (*run)(const bench_options *given);
 } parts[] = {
+    {"encoder", bench_encoder},
     {"rollout", bench_scoring},
     {"score", bench_scoring},
 };
@@ -48,35 +53,43 @@ static int read_tier(const char *name, foreloop_tier *tier) {
 static int run(int argc, char **argv) {
     command_options given = {.part = NULL};
     bench_options chosen;
+    foreloop_options opening = {.precision = FORELOOP_PRECISION_F32};
     int status;
     if (!cli_parse(&command_bench, argc, argv, &given, &status))
         return status;
     const struct bench_part *part = find_part(given.part);
     if (!part)
-        return cli_fail_usage(&command_bench, "name the part to measure: rollout or score");
+        return cli_fail_usage(&command_bench, "name the part to measure: encoder, rollout or score");
     if (given.runs.given && (given.runs.value < 1 || given.runs.value > MAX_RUNS))
         return cli_fail_usage(&command_bench, "--runs takes a number from 1 to %d", MAX_RUNS);
     chosen = (bench_options){
-        .part = given.part, .runs = given.runs.given ? (int)given.runs.value : RUNS, .json = given.json};
+        .part = given.part, .runs = given.runs.given ? (int)given.runs.value : RUNS, .json = given.json, .amx = given.amx};
     status = read_tier(given.tier, &chosen.tier);
+    if (status == CLI_DONE)
+        status = input_model_options(&opening, &command_bench, given.precision, given.amx);
+    chosen.precision = opening.precision;
     return status == CLI_DONE ? part->run(&chosen) : status;
 }
 
 const cli_command command_bench = {
     .name = "bench",
-    .summary = "Measure what a candidate costs on this machine.",
-    .usage = "rollout|score [--tier TIER] [--runs N] [--json]",
-    .description = "Measures, on one thread, a made-up model of ordinary size (d 256, 300 trees of depth\n"
-                   "6 that read all 320 features) on sequences that are random or ordered as real\n"
-                   "schedules are. In microseconds for a candidate:\n\n"
-                   "  rollout     from interned ids to features: everything but the trees\n"
-                   "  empty       the same for a sequence without actions\n"
-                   "  trees       the walk through the trees\n"
-                   "  score       all of it, from ids to score\n"
-                   "  intern      looking the candidate's actions up in the table\n"
-                   "  new action  interning an action that the table does not have yet\n\n"
-                   "Each is processor time, the best of 15 runs over 4096 candidates, all by turns. The\n"
-                   "time without trees is measured with 6 of them.",
+    .summary = "Measure what encoding a program and scoring a candidate cost on this machine.",
+    .usage = "encoder|rollout|score [--tier TIER] [--precision NAME] [--amx] [--runs N] [--json]",
+    .description =
+        "encoder measures forward passes of two made-up encoders, of CodeBERT's size and of 4\n"
+        "layers of 256, over 16, 128 and 512 tokens, on one and two threads, beside the\n"
+        "machine's peak of multiply-adds and the time to read the weights once.\n\n"
+        "rollout and score measure, on one thread, a made-up model of ordinary size (d 256, 300 trees of depth\n"
+        "6 that read all 320 features) on sequences that are random or ordered as real\n"
+        "schedules are. In microseconds for a candidate:\n\n"
+        "  rollout     from interned ids to features: everything but the trees\n"
+        "  empty       the same for a sequence without actions\n"
+        "  trees       the walk through the trees\n"
+        "  score       all of it, from ids to score\n"
+        "  intern      looking the candidate's actions up in the table\n"
+        "  new action  interning an action that the table does not have yet\n\n"
+        "Each is processor time, the best of 15 runs over 4096 candidates, all by turns. The\n"
+        "time without trees is measured with 6 of them.",
     .options = options,
     .takes_operand = true,
     .operand_offset = offsetof(command_options, part),

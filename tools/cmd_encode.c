@@ -7,7 +7,8 @@ typedef struct encode_options {
     const char *text;
     const char *model;
     const char *checkpoint;
-    bool json, jsonl;
+    const char *precision;
+    bool amx, json, jsonl;
 } encode_options;
 
 static const cli_option options[] = {
@@ -15,6 +16,9 @@ static const cli_option options[] = {
      "The model bundle, a directory or a packed file; without -m and --hf\nthe default bundle."},
     {"hf", 0, CLI_TEXT, offsetof(encode_options, checkpoint), "DIR",
      "A Hugging Face checkpoint: a directory with config.json,\nmodel.safetensors and tokenizer.json."},
+    {"precision", 0, CLI_TEXT, offsetof(encode_options, precision), "NAME",
+     "What the encoder multiplies in: f32, bf16, int8 or int8_row; f32\nwithout it."},
+    {"amx", 0, CLI_FLAG, offsetof(encode_options, amx), NULL, "Use AMX for bf16 and int8 where the machine has it."},
     {"jsonl", 0, CLI_FLAG, offsetof(encode_options, jsonl), NULL,
      "The input holds one JSON string a line, each a text of its own;\none output line for each. Blank lines are "
      "skipped; the first bad line ends the command."},
@@ -33,12 +37,16 @@ typedef struct text_encoder {
 static int open_encoder(text_encoder *encoder, const encode_options *given) {
     foreloop_error error = {.code = FORELOOP_OK};
     const foreloop_transformer *transformer;
+    foreloop_options opening;
+    int status = input_model_options(&opening, &command_encode, given->precision, given->amx);
+    if (status != CLI_DONE)
+        return status;
     if (given->checkpoint) {
-        if (foreloop_transformer_open(&encoder->transformer, given->checkpoint, NULL, &error) != FORELOOP_OK)
+        if (foreloop_transformer_open(&encoder->transformer, given->checkpoint, &opening, &error) != FORELOOP_OK)
             return cli_fail_file("cannot open the checkpoint", given->checkpoint, error.message);
         transformer = encoder->transformer;
     } else {
-        int status = input_model_open(&encoder->model, given->model);
+        status = input_model_open(&encoder->model, given->model, &opening);
         if (status != CLI_DONE)
             return status;
         transformer = foreloop_model_transformer(encoder->model);
@@ -136,7 +144,7 @@ static int run(int argc, char **argv) {
 const cli_command command_encode = {
     .name = "encode",
     .summary = "Turn a program's text into its vector.",
-    .usage = "[-m MODEL | --hf DIR] [TEXT-FILE|-] [--json] [--jsonl]",
+    .usage = "[-m MODEL | --hf DIR] [TEXT-FILE|-] [--precision NAME] [--amx] [--json] [--jsonl]",
     .description = "Reads a text from TEXT-FILE, or from standard input, and prints its vector. With a model\n"
                    "bundle the text is a program: it is rewritten by the model's canonical rule first, and the\n"
                    "vector is the latent state that rank starts from. With --hf it is taken as it stands, and\n"

@@ -35,6 +35,17 @@ static void cpu_fact(fact_sheet *facts, const input_hardware_field *field, doubl
     facts_number(facts, field->name, value, text);
 }
 
+/* The names of instruction sets. */
+static void instruction_fact(fact_sheet *facts, const char *name, unsigned features) {
+    char text[128] = "";
+    size_t length = 0;
+    for (unsigned bit = 1; bit <= FORELOOP_CPU_AMX_INT8; bit <<= 1)
+        if (features & bit)
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", length ? " " : "",
+                                       foreloop_cpu_feature_name((foreloop_cpu_feature)bit));
+    facts_text(facts, name, length ? text : "none");
+}
+
 static int inspect_cpu(bool json) {
     foreloop_error error = {.code = FORELOOP_OK};
     foreloop_hardware hardware;
@@ -43,6 +54,14 @@ static int inspect_cpu(bool json) {
     if (foreloop_hardware_detect(&hardware, &error) != FORELOOP_OK)
         return cli_fail("%s", error.message);
     facts_begin(&facts, json);
+    if (!json) { /* JSON is what rank --hardware reads */
+        foreloop_options amx;
+        foreloop_options_init(&amx, sizeof amx);
+        amx.use_amx = 1;
+        instruction_fact(&facts, "instructions", foreloop_cpu_features_detect());
+        instruction_fact(&facts, "instructions_used", foreloop_cpu_features_chosen(NULL));
+        instruction_fact(&facts, "instructions_used_with_amx", foreloop_cpu_features_chosen(&amx));
+    }
     for (const input_hardware_field *field = input_hardware_fields; field->name; field++)
         cpu_fact(&facts, field, input_hardware_get(&hardware, field));
     return facts_print(&facts);
@@ -157,7 +176,7 @@ static int inspect_bundle(const char *path, bool json) {
     char text[OUTPUT_NUMBER_SIZE];
     fact_sheet facts;
     double start = cli_clock();
-    int status = input_model_open(&model, path);
+    int status = input_model_open(&model, path, NULL);
     if (status != CLI_DONE)
         return status;
     double seconds = cli_clock() - start;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 typedef struct rank_options {
-    const char *model, *workload, *records, *hardware;
+    const char *model, *workload, *records, *hardware, *precision;
     cli_count top, workload_index;
-    bool json, strict;
+    bool amx, json, strict;
 } rank_options;
 
 static const cli_option options[] = {
@@ -29,6 +29,9 @@ static const cli_option options[] = {
      "first records, from 0.\nNeeded when the file has several."},
     {"hardware", 0, CLI_TEXT, offsetof(rank_options, hardware), "FILE",
      "The machine that the candidates run on, as 'foreloop inspect --cpu\n--json' prints it; this machine without it."},
+    {"precision", 0, CLI_TEXT, offsetof(rank_options, precision), "NAME",
+     "What the encoder multiplies in: f32, bf16, int8 or int8_row; f32\nwithout it."},
+    {"amx", 0, CLI_FLAG, offsetof(rank_options, amx), NULL, "Use AMX for bf16 and int8 where the machine has it."},
     {"strict", 0, CLI_FLAG, offsetof(rank_options, strict), NULL,
      "Exit with status 1 when a line was malformed or its measurement\nhad failed."},
     {"json", 0, CLI_FLAG, offsetof(rank_options, json), NULL,
@@ -279,7 +282,10 @@ static int print(const rank_run *run) {
 }
 
 static int rank(rank_run *run) {
-    int status = input_model_open(&run->model, run->given->model);
+    foreloop_options opening;
+    int status = input_model_options(&opening, &command_rank, run->given->precision, run->given->amx);
+    if (status == CLI_DONE)
+        status = input_model_open(&run->model, run->given->model, &opening);
     if (status == CLI_DONE)
         status = encode_workload(run);
     if (status == CLI_DONE)
@@ -325,7 +331,7 @@ const cli_command command_rank = {
     .name = "rank",
     .summary = "Rank the candidate schedules of a tuning log.",
     .usage = "[-m MODEL] -w FILE -r FILE [--top K] [--json] [--strict]\n"
-             "                     [--workload-index N] [--hardware FILE]",
+             "                     [--workload-index N] [--hardware FILE] [--precision NAME] [--amx]",
     .description = "Encodes the program, scores every candidate schedule of the records, and prints them best\n"
                    "predicted first; a higher score is faster. Candidates that have measured times show them,\n"
                    "and the summary says how well the prediction agrees. In the table lines count from 1.\n"

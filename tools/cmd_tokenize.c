@@ -145,7 +145,7 @@ static int run(int argc, char **argv) {
             return cli_fail_file("cannot open the tokenizer", given.tokenizer, error.message);
         status = tokenize_all(tokenizer, &given);
     } else {
-        status = input_model_open(&model, given.model);
+        status = input_model_open(&model, given.model, NULL);
         if (status == CLI_DONE)
             status = tokenize_all(foreloop_transformer_tokenizer(foreloop_model_transformer(model)), &given);
     }

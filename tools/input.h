@@ -61,8 +61,10 @@ int input_records_next(input_records *input, foreloop_record *record, bool *more
 
 /* ---- Models ---- */
 
-/* Opens the bundle at `path`, or the default bundle when it is NULL. */
-int input_model_open(foreloop_model **model, const char *path);
+/* The options of --precision (NULL: f32) and --amx. Prints a message for a precision that there is not. */
+int input_model_options(foreloop_options *options, const cli_command *command, const char *precision, bool amx);
+/* Opens the bundle at `path`, or the default bundle when it is NULL. Options may be NULL. */
+int input_model_open(foreloop_model **model, const char *path, const foreloop_options *options);
 
 /* ---- Feature rows ---- */
 

@@ -48,7 +48,20 @@ static bool find_default(char path[PATH_SIZE]) {
     return find_in(FORELOOP_DATADIR, path) || find_in("weights", path);
 }
 
-int input_model_open(foreloop_model **model, const char *path) {
+int input_model_options(foreloop_options *options, const cli_command *command, const char *precision, bool amx) {
+    foreloop_options_init(options, sizeof *options);
+    options->use_amx = amx;
+    if (!precision)
+        return CLI_DONE;
+    for (int p = FORELOOP_PRECISION_F32; p <= FORELOOP_PRECISION_INT8_ROW; p++)
+        if (strcmp(precision, foreloop_precision_name((foreloop_precision)p)) == 0) {
+            options->precision = (foreloop_precision)p;
+            return CLI_DONE;
+        }
+    return cli_fail_usage(command, "--precision is f32, bf16, int8 or int8_row, not '%s'", precision);
+}
+
+int input_model_open(foreloop_model **model, const char *path, const foreloop_options *options) {
     foreloop_error error = {.code = FORELOOP_OK};
     char found[PATH_SIZE];
     if (!path) {
@@ -57,7 +70,7 @@ int input_model_open(foreloop_model **model, const char *path) {
                             " or in ./weights: install it, or name a bundle with -m MODEL");
         path = found;
     }
-    if (foreloop_model_open(model, path, NULL, &error) != FORELOOP_OK)
+    if (foreloop_model_open(model, path, options, &error) != FORELOOP_OK)
         return cli_fail_file("cannot open the model", path, error.message);
     return CLI_DONE;
 }

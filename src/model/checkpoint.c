@@ -21,6 +21,7 @@ typedef struct hf_checkpoint {
     size_t pooled_width;     /* that the pooling was made for; 0: not stated */
     foreloop_pooling pooling;
     foreloop_transformer_config config;
+    foreloop_kernel_choice choice;
 } hf_checkpoint;
 
 typedef foreloop_status parse_function(foreloop_json *json, hf_checkpoint *checkpoint);
@@ -251,8 +252,9 @@ static foreloop_status build(foreloop_transformer **transformer, const hf_checkp
     FORELOOP_TRY(
         foreloop_safetensors_open(&weights, file->data, file->size, weights_path, &checkpoint->allocator, error));
     foreloop_transformer *result;
-    const foreloop_status status = foreloop_transformer_create(&result, &checkpoint->allocator, &checkpoint->config,
-                                                               &weights, "", tokenizer, &checkpoint->pooling, error);
+    const foreloop_status status =
+        foreloop_transformer_create(&result, &checkpoint->allocator, &checkpoint->choice, &checkpoint->config, &weights,
+                                    "", tokenizer, &checkpoint->pooling, error);
     foreloop_safetensors_close(&weights);
     if (status != FORELOOP_OK)
         return foreloop_error_prefix(error, status, "%s", checkpoint->encoder_directory);
@@ -307,6 +309,7 @@ foreloop_status foreloop_transformer_open(foreloop_transformer **transformer, co
         .read_into_memory = own.read_into_memory != 0,
         .pooling = {.mode = FORELOOP_POOLING_MEAN, .truncate = true, .include_special = true},
     };
+    FORELOOP_TRY(foreloop_transformer_choose(&checkpoint.choice, &own, error));
     const foreloop_status status = open_checkpoint(transformer, &checkpoint, directory, error);
     foreloop_release(&checkpoint.allocator, checkpoint.encoder_directory);
     foreloop_release(&checkpoint.allocator, checkpoint.pooling_directory);

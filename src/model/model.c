@@ -6,7 +6,6 @@
 #include "common/json.h"
 #include "common/sized.h"
 #include "gbdt/model.h"
-#include "kernels_cpu/cpu.h"
 #include "model/text_encoder.h"
 #include "transformer/config.h"
 #include <float.h>
@@ -92,7 +91,7 @@ static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error
     }
     if (status == FORELOOP_OK)
         status = foreloop_transformer_create(
-            &model->transformer, &model->allocator, &config, model->bundle.weights[FORELOOP_BUNDLE_ENCODER],
+            &model->transformer, &model->allocator, &model->kernels, &config, model->bundle.weights[FORELOOP_BUNDLE_ENCODER],
             model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER], tokenizer, &pooling, error);
     foreloop_release(&model->allocator, projection);
     if (status != FORELOOP_OK) {
@@ -126,7 +125,7 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
     const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_RANKER];
     const char *file = foreloop_bundle_text_names[FORELOOP_BUNDLE_RANKER];
     const foreloop_feature_plan *plan = &model->manifest.plan;
-    foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator, .tier = model->tier};
+    foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator, .tier = model->kernels.tier};
     FORELOOP_TRY(foreloop_gbdt_open_named(&model->gbdt, text->data, text->size, file, &options, error));
     model->gbdt_info.size = sizeof model->gbdt_info;
     foreloop_gbdt_get_info(model->gbdt, &model->gbdt_info);
@@ -186,7 +185,7 @@ static foreloop_status load_parts(foreloop_model *model, foreloop_error *error) 
     foreloop_status status = foreloop_transition_load(
         &model->transition, &model->allocator, model->bundle.weights[FORELOOP_BUNDLE_TRANSITION],
         model->bundle.prefixes[FORELOOP_BUNDLE_TRANSITION], &model->manifest.vocabulary, model->manifest.latent_size,
-        model->tier, error);
+        model->kernels.tier, error);
     if (status != FORELOOP_OK)
         return foreloop_error_prefix(error, status, "transition");
     FORELOOP_TRY(load_ranker(model, error));
@@ -198,11 +197,13 @@ static foreloop_status load_parts(foreloop_model *model, foreloop_error *error) 
 /* `options` is this version's copy of the caller's. */
 static foreloop_status create(foreloop_model **model, const foreloop_options *options, foreloop_error *error) {
     foreloop_allocator allocator = foreloop_allocator_or_default(options->allocator);
+    foreloop_kernel_choice kernels;
+    FORELOOP_TRY(foreloop_transformer_choose(&kernels, options, error));
     *model = foreloop_allocate_zeroed(&allocator, 1, sizeof **model);
     if (!*model)
         return foreloop_fail_memory(error, 1, sizeof **model, "the model");
     (*model)->allocator = allocator;
-    (*model)->tier = foreloop_cpu_tier(options->tier);
+    (*model)->kernels = kernels;
     return FORELOOP_OK;
 }
 

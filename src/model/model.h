@@ -4,13 +4,14 @@
 
 #include "model/bundle.h"
 #include "model/manifest.h"
+#include "kernels_cpu/kernels.h"
 #include "transh/rollout.h"
 
 struct foreloop_model {
     foreloop_allocator allocator;
     foreloop_bundle bundle;
     uint64_t fingerprint;
-    foreloop_tier tier; /* of the kernels */
+    foreloop_kernel_choice kernels;
     foreloop_manifest manifest;
     char *manifest_text; /* terminated copy of model.json */
     foreloop_transformer *transformer;

@@ -3,17 +3,30 @@
 
 #include "common/alloc.h"
 #include "common/error.h"
+#include "kernels_cpu/cpu.h"
 #include "transformer/encoder.h"
 #include <string.h>
+
+/* A window that waits for its forward pass, and what is pooled of it. */
+typedef struct waiting_window {
+    size_t text;          /* its number in the call */
+    size_t first, pooled; /* rows of the batch */
+} waiting_window;
 
 struct foreloop_encoder {
     const foreloop_transformer *transformer;
     foreloop_transformer_scratch scratch;
     foreloop_encoding *encoding;
-    uint32_t *ids; /* one window with its special tokens */
+    /* Windows with their special tokens, as many as the scratch takes at once. */
+    uint32_t *ids;
+    size_t *offsets;
+    waiting_window *windows;
+    size_t window_count;
+    size_t text; /* the one whose windows are being pooled */
     foreloop_pool pool;
-    float *mean;      /* [hidden] */
-    float *projected; /* [embedding size] */
+    float *mean;    /* [hidden] */
+    float *results; /* [texts of the call][embedding size] */
+    size_t results_capacity;
 };
 
 const foreloop_transformer *foreloop_encoder_transformer(const foreloop_encoder *encoder) {
@@ -90,15 +103,29 @@ static foreloop_status complete_window(foreloop_transformer *transformer, forelo
     return FORELOOP_OK;
 }
 
-static foreloop_status fill(foreloop_transformer *transformer, const foreloop_transformer_config *config,
-                            const foreloop_safetensors *weights, const char *name_prefix,
-                            const foreloop_pooling *pooling, foreloop_error *error) {
+foreloop_status foreloop_transformer_choose(foreloop_kernel_choice *choice, const foreloop_options *options,
+                                            foreloop_error *error) {
+    if (options->tier < FORELOOP_TIER_BEST || options->tier > FORELOOP_TIER_AVX512)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_options: there is no tier %d",
+                             (int)options->tier);
+    if (options->precision < FORELOOP_PRECISION_F32 || options->precision > FORELOOP_PRECISION_INT8_ROW)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_options: there is no precision %d",
+                             (int)options->precision);
+    const foreloop_cpu_limits limits = {options->tier, options->cpu_features_off, options->use_amx != 0};
+    const unsigned features = foreloop_cpu_choose(&limits);
+    *choice = (foreloop_kernel_choice){foreloop_cpu_features_tier(features), options->precision, features};
+    return FORELOOP_OK;
+}
+
+static foreloop_status fill(foreloop_transformer *transformer, const foreloop_kernel_choice *choice,
+                            const foreloop_transformer_config *config, const foreloop_safetensors *weights,
+                            const char *name_prefix, const foreloop_pooling *pooling, foreloop_error *error) {
     const size_t vocabulary_size = foreloop_tokenizer_vocabulary_size(transformer->tokenizer);
     if (vocabulary_size > config->vocabulary_size)
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
                              "the tokenizer has %zu ids, but the encoder's vocab_size is %zu", vocabulary_size,
                              config->vocabulary_size);
-    FORELOOP_TRY(foreloop_transformer_weights_load(&transformer->weights, config, weights, name_prefix,
+    FORELOOP_TRY(foreloop_transformer_weights_load(&transformer->weights, config, weights, name_prefix, choice,
                                                    &transformer->allocator, error));
     FORELOOP_TRY(read_special(transformer, error));
     transformer->pooling = *pooling;
@@ -107,11 +134,13 @@ static foreloop_status fill(foreloop_transformer *transformer, const foreloop_tr
     if (!pooling->projection_size)
         return FORELOOP_OK;
     return foreloop_linear_weights_pack(&transformer->projection, pooling->projection, pooling->projection_bias,
-                                        config->hidden_size, pooling->projection_size, &transformer->weights.kernels,
+                                        config->hidden_size, pooling->projection_size,
+                                        &transformer->weights.kernels.linear[FORELOOP_PRECISION_F32],
                                         &transformer->allocator, error);
 }
 
 foreloop_status foreloop_transformer_create(foreloop_transformer **transformer, const foreloop_allocator *allocator,
+                                            const foreloop_kernel_choice *choice,
                                             const foreloop_transformer_config *config,
                                             const foreloop_safetensors *weights, const char *name_prefix,
                                             foreloop_tokenizer *tokenizer, const foreloop_pooling *pooling,
@@ -121,7 +150,7 @@ foreloop_status foreloop_transformer_create(foreloop_transformer **transformer, 
         return foreloop_fail_memory(error, 1, sizeof *result, "a transformer");
     result->allocator = *allocator;
     result->tokenizer = tokenizer;
-    const foreloop_status status = fill(result, config, weights, name_prefix, pooling, error);
+    const foreloop_status status = fill(result, choice, config, weights, name_prefix, pooling, error);
     if (status != FORELOOP_OK) {
         result->tokenizer = NULL; /* remains the caller's */
         foreloop_transformer_close(result);
@@ -162,16 +191,19 @@ static foreloop_status fill_encoder(foreloop_encoder *encoder, foreloop_error *e
     const foreloop_transformer *transformer = encoder->transformer;
     const foreloop_allocator *allocator = &transformer->allocator;
     const size_t hidden = transformer->weights.config.hidden_size;
-    const size_t embedding_size = foreloop_transformer_embedding_size(transformer);
-    FORELOOP_TRY(foreloop_transformer_scratch_open(&encoder->scratch, &transformer->weights, error));
+    const foreloop_shares alone = {.count = 1};
+    FORELOOP_TRY(foreloop_transformer_scratch_open(&encoder->scratch, &transformer->weights, &alone, error));
     FORELOOP_TRY(foreloop_encoding_create(&encoder->encoding, transformer->tokenizer, error));
-    encoder->ids = foreloop_allocate(allocator, transformer->pooling.window_length, sizeof *encoder->ids);
+    const size_t capacity = encoder->scratch.capacity;
+    encoder->ids = foreloop_allocate(allocator, capacity, sizeof *encoder->ids);
+    encoder->offsets = foreloop_allocate_zeroed(allocator, capacity + 1, sizeof *encoder->offsets);
+    encoder->windows = foreloop_allocate(allocator, capacity, sizeof *encoder->windows);
     encoder->pool = (foreloop_pool){.width = hidden, .sum = foreloop_allocate(allocator, hidden, sizeof(double))};
     encoder->mean = foreloop_allocate(allocator, hidden, sizeof(float));
-    encoder->projected = foreloop_allocate(allocator, embedding_size, sizeof(float));
-    if (!encoder->ids || !encoder->pool.sum || !encoder->mean || !encoder->projected)
+    if (!encoder->ids || !encoder->offsets || !encoder->windows || !encoder->pool.sum || !encoder->mean)
         return foreloop_fail_memory(error, hidden, sizeof(double), "an encoder");
-    return FORELOOP_OK;
+    return foreloop_reserve(allocator, &encoder->results, &encoder->results_capacity, 0,
+                            foreloop_transformer_embedding_size(transformer), sizeof *encoder->results, error);
 }
 
 foreloop_status foreloop_encoder_create(foreloop_encoder **encoder, const foreloop_transformer *transformer,
@@ -198,15 +230,79 @@ void foreloop_encoder_close(foreloop_encoder *encoder) {
     foreloop_transformer_scratch_close(&encoder->scratch, allocator);
     foreloop_encoding_close(encoder->encoding);
     foreloop_release(allocator, encoder->ids);
+    foreloop_release(allocator, encoder->offsets);
+    foreloop_release(allocator, encoder->windows);
     foreloop_release(allocator, encoder->pool.sum);
     foreloop_release(allocator, encoder->mean);
-    foreloop_release(allocator, encoder->projected);
+    foreloop_release(allocator, encoder->results);
     foreloop_release(allocator, encoder);
 }
 
-/* Runs one window of content tokens, wrapped in the special ones, and adds what is pooled of it. */
-static foreloop_status add_window(foreloop_encoder *encoder, const uint32_t *content, size_t length,
-                                  foreloop_error *error) {
+foreloop_status foreloop_encoder_set_parallel(foreloop_encoder *encoder, const foreloop_parallel_for *parallel,
+                                              size_t shares, foreloop_error *error) {
+    enum { MOST = 4096 };
+    if (!encoder || (parallel && !parallel->run))
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "encoder_set_parallel: an argument is NULL");
+    if (parallel && (shares < 1 || shares > MOST))
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "encoder_set_parallel: shares must be from 1 to %d", MOST);
+    const foreloop_transformer_weights *weights = &encoder->transformer->weights;
+    foreloop_shares chosen = {.count = 1};
+    foreloop_transformer_scratch scratch;
+    if (parallel)
+        chosen = (foreloop_shares){.parallel = *parallel, .count = shares};
+    FORELOOP_TRY(foreloop_transformer_scratch_open(&scratch, weights, &chosen, error));
+    foreloop_transformer_scratch_close(&encoder->scratch, &weights->allocator);
+    encoder->scratch = scratch;
+    return FORELOOP_OK;
+}
+
+/* ---- Encoding ---- */
+
+/* The pooled vector of the text that was pooled, as the projection and the norm leave it; then on to the next text. */
+static void finish_text(foreloop_encoder *encoder) {
+    const foreloop_transformer *transformer = encoder->transformer;
+    const foreloop_shares alone = {.count = 1};
+    const size_t size = foreloop_transformer_embedding_size(transformer);
+    float *result = encoder->results + encoder->text * size;
+    foreloop_pool_mean(&encoder->pool, encoder->mean);
+    if (transformer->pooling.projection_size && encoder->pool.count) {
+        const foreloop_linear_call call = {
+            .rows = 1, .x = encoder->mean, .epilogue = FORELOOP_EPILOGUE_NONE, .y = result};
+        foreloop_linear_weights_run(&transformer->projection, call, NULL, &alone);
+    } else if (transformer->pooling.projection_size) {
+        memset(result, 0, size * sizeof *result);
+    } else {
+        memcpy(result, encoder->mean, size * sizeof *result);
+    }
+    if (transformer->pooling.normalize)
+        foreloop_normalize(result, size);
+    foreloop_pool_begin(&encoder->pool);
+    encoder->text++;
+}
+
+/* Runs the windows that wait and pools them. */
+static foreloop_status run_windows(foreloop_encoder *encoder, size_t text_count, foreloop_error *error) {
+    foreloop_transformer_scratch *scratch = &encoder->scratch;
+    const foreloop_token_batch batch = {
+        .ids = encoder->ids, .offsets = encoder->offsets, .count = encoder->window_count};
+    const foreloop_status status = foreloop_transformer_forward(&encoder->transformer->weights, scratch, &batch, error);
+    if (status != FORELOOP_OK && text_count > 1)
+        return foreloop_error_prefix(error, status, "text %zu", encoder->windows[scratch->failed_sequence].text);
+    FORELOOP_TRY(status);
+    for (size_t i = 0; i < encoder->window_count; i++) {
+        const waiting_window *window = &encoder->windows[i];
+        while (encoder->text < window->text)
+            finish_text(encoder);
+        foreloop_pool_add(&encoder->pool, scratch->states + window->first * scratch->state_stride,
+                          scratch->state_stride, window->pooled);
+    }
+    encoder->window_count = 0;
+    return FORELOOP_OK;
+}
+
+/* Lets one window of content tokens wait, wrapped in the special ones; where there is no room, the others go first. */
+static foreloop_status add_window(foreloop_encoder *encoder, size_t text, size_t text_count, const uint32_t *content,
+                                  size_t length, foreloop_error *error) {
     const foreloop_transformer *transformer = encoder->transformer;
     const foreloop_pooling *pooling = &transformer->pooling;
     const size_t prefix = transformer->prefix_count, suffix = transformer->suffix_count;
@@ -221,61 +317,80 @@ static foreloop_status add_window(foreloop_encoder *encoder, const uint32_t *con
     }
     if (!pooled)
         return FORELOOP_OK;
-    memcpy(encoder->ids, transformer->special, prefix * sizeof *content);
+    if (encoder->offsets[encoder->window_count] + count > encoder->scratch.capacity)
+        FORELOOP_TRY(run_windows(encoder, text_count, error));
+    const size_t begin = encoder->offsets[encoder->window_count];
+    uint32_t *ids = encoder->ids + begin;
+    memcpy(ids, transformer->special, prefix * sizeof *ids);
     if (length)
-        memcpy(encoder->ids + prefix, content, length * sizeof *content);
-    memcpy(encoder->ids + prefix + length, transformer->special + prefix, suffix * sizeof *content);
-    FORELOOP_TRY(
-        foreloop_transformer_forward(&transformer->weights, &encoder->scratch, encoder->ids, NULL, count, error));
-    foreloop_pool_add(&encoder->pool, encoder->scratch.states + first * encoder->pool.width, pooled);
+        memcpy(ids + prefix, content, length * sizeof *ids);
+    memcpy(ids + prefix + length, transformer->special + prefix, suffix * sizeof *ids);
+    encoder->windows[encoder->window_count++] = (waiting_window){text, begin + first, pooled};
+    encoder->offsets[encoder->window_count] = begin + count;
     return FORELOOP_OK;
 }
 
-/* The pooled vector as the projection and the norm leave it, in encoder->projected. */
-static void finish(foreloop_encoder *encoder) {
+static foreloop_status add_text(foreloop_encoder *encoder, size_t index, size_t text_count, const char *text,
+                                size_t length, foreloop_error *error) {
     const foreloop_transformer *transformer = encoder->transformer;
-    const foreloop_linear_weights *projection = &transformer->projection;
-    const size_t size = foreloop_transformer_embedding_size(transformer);
-    foreloop_pool_mean(&encoder->pool, encoder->mean);
-    if (transformer->pooling.projection_size && encoder->pool.count)
-        transformer->weights.kernels.linear.run(encoder->projected, size, encoder->mean, projection->in,
-                                                projection->packed, projection->bias, 1, projection->in, size);
-    else if (transformer->pooling.projection_size)
-        memset(encoder->projected, 0, size * sizeof *encoder->projected);
-    else
-        memcpy(encoder->projected, encoder->mean, size * sizeof *encoder->projected);
-    if (transformer->pooling.normalize)
-        foreloop_normalize(encoder->projected, size);
+    const foreloop_pooling *pooling = &transformer->pooling;
+    foreloop_status status = foreloop_tokenize(encoder->encoding, text, length, 0, error);
+    if (status != FORELOOP_OK && text_count > 1)
+        return foreloop_error_prefix(error, status, "text %zu", index);
+    FORELOOP_TRY(status);
+    const uint32_t *ids = foreloop_encoding_ids(encoder->encoding);
+    const size_t count = foreloop_encoding_count(encoder->encoding);
+    const size_t content = pooling->window_length - transformer->prefix_count - transformer->suffix_count;
+    const size_t windows = pooling->truncate ? 1 : foreloop_window_count(count, content, pooling->window_stride);
+    for (size_t i = 0; i < windows; i++) {
+        size_t first, size;
+        foreloop_window_at(count, content, pooling->window_stride, i, &first, &size);
+        FORELOOP_TRY(add_window(encoder, index, text_count, size ? ids + first : NULL, size, error));
+    }
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_encode_texts(foreloop_encoder *encoder, const char *const *texts, const size_t *lengths,
+                                      size_t count, float *embeddings, foreloop_error *error) {
+    if (!encoder || (count && (!texts || !lengths || !embeddings)))
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "encode_texts: an argument is NULL");
+    for (size_t i = 0; i < count; i++)
+        if (!texts[i] && lengths[i])
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "encode_texts: text %zu is NULL", i);
+    const size_t size = foreloop_transformer_embedding_size(encoder->transformer);
+    if (count > SIZE_MAX / sizeof(float) / size)
+        return foreloop_fail_memory(error, count, size * sizeof(float), "the embeddings");
+    FORELOOP_TRY(foreloop_reserve(&encoder->transformer->allocator, &encoder->results, &encoder->results_capacity, 0,
+                                  count * size, sizeof(float), error));
+    encoder->window_count = encoder->text = 0;
+    foreloop_pool_begin(&encoder->pool);
+    for (size_t i = 0; i < count; i++)
+        FORELOOP_TRY(add_text(encoder, i, count, texts[i], lengths[i], error));
+    if (encoder->window_count)
+        FORELOOP_TRY(run_windows(encoder, count, error));
+    while (encoder->text < count)
+        finish_text(encoder);
+    if (count)
+        memcpy(embeddings, encoder->results, count * size * sizeof *embeddings);
+    return FORELOOP_OK;
 }
 
 foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length, float *embedding,
                                      foreloop_error *error) {
     if (!encoder || !embedding || (!text && length))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the encoder, the text or the embedding is NULL");
-    const foreloop_transformer *transformer = encoder->transformer;
-    const foreloop_pooling *pooling = &transformer->pooling;
-    FORELOOP_TRY(foreloop_tokenize(encoder->encoding, text, length, 0, error));
-    const uint32_t *ids = foreloop_encoding_ids(encoder->encoding);
-    const size_t count = foreloop_encoding_count(encoder->encoding);
-    const size_t content = pooling->window_length - transformer->prefix_count - transformer->suffix_count;
-    const size_t windows = pooling->truncate ? 1 : foreloop_window_count(count, content, pooling->window_stride);
-    foreloop_pool_begin(&encoder->pool);
-    for (size_t i = 0; i < windows; i++) {
-        size_t first, size;
-        foreloop_window_at(count, content, pooling->window_stride, i, &first, &size);
-        FORELOOP_TRY(add_window(encoder, size ? ids + first : NULL, size, error));
-    }
-    finish(encoder);
-    memcpy(embedding, encoder->projected, foreloop_transformer_embedding_size(transformer) * sizeof *embedding);
-    return FORELOOP_OK;
+    return foreloop_encode_texts(encoder, &text, &length, 1, embedding, error);
 }
 
 foreloop_status foreloop_encode_ids(foreloop_encoder *encoder, const uint32_t *ids, const uint32_t *types, size_t count,
                                     float *hidden, foreloop_error *error) {
     if (!encoder || (count && (!ids || !hidden)))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the encoder, the ids or the hidden states are NULL");
-    FORELOOP_TRY(
-        foreloop_transformer_forward(&encoder->transformer->weights, &encoder->scratch, ids, types, count, error));
-    memcpy(hidden, encoder->scratch.states, count * encoder->pool.width * sizeof *hidden);
+    const foreloop_transformer_scratch *scratch = &encoder->scratch;
+    const size_t offsets[2] = {0, count}, width = encoder->pool.width;
+    const foreloop_token_batch batch = {.ids = ids, .types = types, .offsets = offsets, .count = 1};
+    FORELOOP_TRY(foreloop_transformer_forward(&encoder->transformer->weights, &encoder->scratch, &batch, error));
+    for (size_t t = 0; t < count; t++)
+        memcpy(hidden + t * width, scratch->states + t * scratch->state_stride, width * sizeof *hidden);
     return FORELOOP_OK;
 }

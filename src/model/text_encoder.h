@@ -20,11 +20,17 @@ struct foreloop_transformer {
     foreloop_file file; /* the weights' file where the transformer owns it, else zero */
 };
 
+/* The kernels that this machine and the options allow. Asks for AMX where they want it. ARGUMENT for a tier or precision
+ * that there is not. */
+foreloop_status foreloop_transformer_choose(foreloop_kernel_choice *choice, const foreloop_options *options,
+                                            foreloop_error *error);
+
 /* Builds a transformer from its parts. The tensors are found as foreloop_transformer_weights_load says; their data must
  * outlive the transformer, the safetensors struct need not. Takes the tokenizer over on success; copies all else.
  * MISMATCH when tokenizer and configuration differ in their ids; VALUE for a window that does not fit the positions, or
  * a stride outside the window. */
 foreloop_status foreloop_transformer_create(foreloop_transformer **transformer, const foreloop_allocator *allocator,
+                                            const foreloop_kernel_choice *choice,
                                             const foreloop_transformer_config *config,
                                             const foreloop_safetensors *weights, const char *name_prefix,
                                             foreloop_tokenizer *tokenizer, const foreloop_pooling *pooling,

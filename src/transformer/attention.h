@@ -1,22 +1,23 @@
-/* Multi-head self-attention over one sequence, every token attending to all. */
+/* Multi-head self-attention over sequences that lie one behind the other, every token attending to all of its own. */
 #ifndef FORELOOP_TRANSFORMER_ATTENTION_H
 #define FORELOOP_TRANSFORMER_ATTENTION_H
 
-#include "kernels_cpu/kernels.h"
+#include "common/shares.h"
+#include "kernels_cpu/attention_f32.h"
 #include <stddef.h>
 
-/* Queries that are handled together: a block's scores stay in the second-level cache. */
-enum { FORELOOP_ATTENTION_BLOCK = 32 };
+typedef struct foreloop_attention_call {
+    /* Rows of query, key and value, `hidden` numbers each. The context takes the queries' place. */
+    float *query_key_value;
+    size_t stride; /* of a row */
+    size_t heads, head_width;
+    const size_t *offsets; /* [sequences + 1]: where a sequence's rows begin */
+    size_t sequences;
+    float *scratch; /* for each share scratch_stride floats, enough for the longest sequence; aligned to 64 */
+    size_t scratch_stride;
+} foreloop_attention_call;
 
-typedef struct foreloop_attention_scratch {
-    float *keys;   /* one head's keys, packed: kernels.linear.packed_size(head width, count) */
-    float *values; /* one head's values, packed: kernels.linear.packed_size(count, head width) */
-    float *scores; /* [FORELOOP_ATTENTION_BLOCK][count] */
-} foreloop_attention_scratch;
-
-/* context[count][hidden] from query_key_value[count][3 hidden], hidden = heads x head_width. */
-void foreloop_transformer_attention(const foreloop_kernels *kernels, const foreloop_attention_scratch *scratch,
-                                    const float *query_key_value, size_t count, size_t heads, size_t head_width,
-                                    float *context);
+void foreloop_transformer_attention(const foreloop_attention_f32 *kernel, const foreloop_attention_call *call,
+                                    const foreloop_shares *shares);
 
 #endif

@@ -18,14 +18,14 @@ static foreloop_status check_tokens(const foreloop_transformer_config *config, c
 }
 
 foreloop_status foreloop_transformer_embed(const foreloop_transformer_weights *weights, const uint32_t *ids,
-                                           const uint32_t *types, size_t count, float *states, foreloop_error *error) {
+                                           const uint32_t *types, size_t count, float *states, size_t stride,
+                                           foreloop_error *error) {
     const foreloop_transformer_config *config = &weights->config;
     const size_t hidden = config->hidden_size;
-    const foreloop_norm_weights *norm = &weights->embedding_norm;
     FORELOOP_TRY(check_tokens(config, ids, types, count, error));
     size_t next_position = config->position_offset;
     for (size_t t = 0; t < count; t++) {
-        float *state = states + t * hidden;
+        float *state = states + t * stride;
         /* As in the reference: a padding token takes the padding's own row, and the others are counted without it. */
         const bool padding = config->architecture == FORELOOP_ARCHITECTURE_ROBERTA && ids[t] == config->padding_id;
         const float *position = weights->positions + (padding ? config->padding_id : next_position++) * hidden;
@@ -34,7 +34,5 @@ foreloop_status foreloop_transformer_embed(const foreloop_transformer_weights *w
         for (size_t i = 0; i < hidden; i++)
             state[i] = (state[i] + type[i]) + position[i];
     }
-    weights->kernels.layer_norm(states, states, NULL, norm->gamma, norm->beta, config->layer_norm_epsilon, count,
-                                hidden);
     return FORELOOP_OK;
 }

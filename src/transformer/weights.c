@@ -12,6 +12,7 @@ typedef struct loader {
     const foreloop_safetensors *file;
     const char *prefix[2]; /* the caller's, then the model's */
     foreloop_transformer_weights *weights;
+    foreloop_precision precision;
     foreloop_error *error;
 } loader;
 
@@ -64,30 +65,6 @@ static void close_norm(foreloop_norm_weights *norm, const foreloop_allocator *al
     foreloop_release(allocator, norm->beta);
 }
 
-foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, const float *matrix, const float *bias,
-                                             size_t in, size_t out, const foreloop_kernels *kernels,
-                                             const foreloop_allocator *allocator, foreloop_error *error) {
-    const size_t packed_size = kernels->linear.packed_size(in, out);
-    foreloop_linear_weights result = {.in = in, .out = out};
-    result.packed = foreloop_allocate(allocator, packed_size, sizeof *result.packed);
-    result.bias = foreloop_allocate_zeroed(allocator, out, sizeof *result.bias);
-    if (!result.packed || !result.bias) {
-        foreloop_linear_weights_close(&result, allocator);
-        return foreloop_fail_memory(error, packed_size, sizeof *result.packed, "packed weights");
-    }
-    kernels->linear.pack(result.packed, matrix, in, 1, in, out);
-    if (bias)
-        memcpy(result.bias, bias, out * sizeof *bias);
-    *linear = result;
-    return FORELOOP_OK;
-}
-
-void foreloop_linear_weights_close(foreloop_linear_weights *linear, const foreloop_allocator *allocator) {
-    foreloop_release(allocator, linear->packed);
-    foreloop_release(allocator, linear->bias);
-    *linear = (foreloop_linear_weights){0};
-}
-
 /* Up to three matrices [out][in], stacked to one, and their biases [out]. */
 typedef struct linear_tensors {
     size_t parts, in, out;
@@ -113,8 +90,9 @@ static foreloop_status convert_linear(const loader *load, const linear_tensors *
         FORELOOP_TRY(foreloop_tensor_to_float(tensors->matrices[part], true, matrix + part * out * in, load->error));
         FORELOOP_TRY(foreloop_tensor_to_float(tensors->biases[part], true, bias + part * out, load->error));
     }
-    return foreloop_linear_weights_pack(linear, matrix, bias, in, tensors->parts * out, &load->weights->kernels,
-                                        &load->weights->allocator, load->error);
+    return foreloop_linear_weights_pack(linear, matrix, bias, in, tensors->parts * out,
+                                        &load->weights->kernels.linear[load->precision], &load->weights->allocator,
+                                        load->error);
 }
 
 static foreloop_status load_linear(const loader *load, const char *const *stems, size_t parts, size_t in, size_t out,
@@ -211,10 +189,12 @@ static foreloop_status load_all(loader *load) {
 foreloop_status foreloop_transformer_weights_load(foreloop_transformer_weights *weights,
                                                   const foreloop_transformer_config *config,
                                                   const foreloop_safetensors *file, const char *name_prefix,
+                                                  const foreloop_kernel_choice *choice,
                                                   const foreloop_allocator *allocator, foreloop_error *error) {
     foreloop_transformer_weights result = {.allocator = *allocator, .config = *config};
-    foreloop_kernels_init(&result.kernels);
-    loader load = {.file = file, .prefix = {name_prefix, ""}, .weights = &result, .error = error};
+    foreloop_kernels_init(&result.kernels, choice->tier, choice->features);
+    loader load = {
+        .file = file, .prefix = {name_prefix, ""}, .weights = &result, .precision = choice->precision, .error = error};
     const foreloop_status status = load_all(&load);
     if (status != FORELOOP_OK) {
         foreloop_transformer_weights_close(&result);

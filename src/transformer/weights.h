@@ -5,13 +5,7 @@
 #include "common/safetensors.h"
 #include "kernels_cpu/kernels.h"
 #include "transformer/config.h"
-
-/* y = x W^T + b */
-typedef struct foreloop_linear_weights {
-    size_t in, out;
-    float *packed;
-    float *bias;
-} foreloop_linear_weights;
+#include "transformer/linear_weights.h"
 
 typedef struct foreloop_norm_weights {
     float *gamma, *beta;
@@ -28,7 +22,7 @@ typedef struct foreloop_transformer_layer {
 
 typedef struct foreloop_transformer_weights {
     foreloop_allocator allocator;
-    foreloop_kernels kernels; /* that the weights are packed for */
+    foreloop_kernels kernels;
     foreloop_transformer_config config;
     foreloop_tensor words; /* [vocabulary][hidden], in place: by far the largest, and only looked up */
     float *positions;      /* [position_count][hidden] */
@@ -39,20 +33,15 @@ typedef struct foreloop_transformer_weights {
 
 /* Loads the tensors NAME_PREFIX + {"", "bert.", "roberta."} + "embeddings.word_embeddings.weight" and so on, in f32,
  * f16 or bf16; layer norms also as gamma and beta; others are ignored. The tensors' data must outlive `weights`, which
- * keeps the word embeddings in place. MISMATCH for a tensor that is missing or of another shape, VALUE for one that
- * holds a NaN or an infinity. */
+ * keeps the word embeddings in place. The linear layers are packed for the kernels of `choice`. MISMATCH for a tensor
+ * that is missing or of another shape, VALUE for one that holds a NaN or an infinity. */
 foreloop_status foreloop_transformer_weights_load(foreloop_transformer_weights *weights,
                                                   const foreloop_transformer_config *config,
                                                   const foreloop_safetensors *file, const char *name_prefix,
+                                                  const foreloop_kernel_choice *choice,
                                                   const foreloop_allocator *allocator, foreloop_error *error);
 /* A zeroed struct may be closed. */
 void foreloop_transformer_weights_close(foreloop_transformer_weights *weights);
-
-/* Packs matrix[out][in] and copies bias[out] (NULL: zeros). */
-foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, const float *matrix, const float *bias,
-                                             size_t in, size_t out, const foreloop_kernels *kernels,
-                                             const foreloop_allocator *allocator, foreloop_error *error);
-void foreloop_linear_weights_close(foreloop_linear_weights *linear, const foreloop_allocator *allocator);
 
 /* One row of a matrix tensor as floats. */
 foreloop_status foreloop_tensor_row(const foreloop_tensor *matrix, size_t row, bool finite, float *values,

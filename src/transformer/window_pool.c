@@ -21,11 +21,11 @@ void foreloop_pool_begin(foreloop_pool *pool) {
         pool->sum[i] = 0.0;
 }
 
-void foreloop_pool_add(foreloop_pool *pool, const float *states, size_t count) {
+void foreloop_pool_add(foreloop_pool *pool, const float *states, size_t stride, size_t count) {
     pool->count += count;
     for (size_t t = 0; t < count; t++)
         for (size_t i = 0; i < pool->width; i++)
-            pool->sum[i] += states[t * pool->width + i];
+            pool->sum[i] += states[t * stride + i];
 }
 
 void foreloop_pool_mean(const foreloop_pool *pool, float *mean) {

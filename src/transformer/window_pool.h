@@ -55,7 +55,8 @@ typedef struct foreloop_pool {
     double *sum;  /* [width] */
 } foreloop_pool;
 void foreloop_pool_begin(foreloop_pool *pool);
-void foreloop_pool_add(foreloop_pool *pool, const float *states, size_t count);
+/* `count` rows, `stride` apart. */
+void foreloop_pool_add(foreloop_pool *pool, const float *states, size_t stride, size_t count);
 /* mean[width]; zeros when nothing was added. */
 void foreloop_pool_mean(const foreloop_pool *pool, float *mean);
 

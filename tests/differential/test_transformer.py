@@ -129,6 +129,12 @@ def sequences(config, random):
                random.integers(0, config["type_vocab_size"], length) if length % 2 else None)
 
 
+def tiers(library):
+    """Those of this machine: numbers and names."""
+    return [(tier, library.dll.foreloop_tier_name(tier).decode())
+            for tier in range(1, library.dll.foreloop_tier_detect() + 1)]
+
+
 def test_random(library, root, count, states):
     """`states(config, weights)` gives the function (ids, types) -> hidden states to compare with."""
     for shape in shapes(count, 11):
@@ -137,9 +143,12 @@ def test_random(library, root, count, states):
         expected = states(config, weights)
         random = np.random.default_rng(shape["seed"])
         label = "{kind} {layers}x{hidden}/{heads}, {inner}, {activation}".format(**shape)
-        with library.transformer(directory) as transformer:
-            for ids, types in sequences(config, random):
-                check_close(transformer.hidden(ids, types), expected(ids, types), f"{label}, {len(ids)} tokens")
+        cases = list(sequences(config, random))
+        for tier, name in tiers(library):
+            with library.transformer(directory, tier) as transformer:
+                for ids, types in cases:
+                    check_close(transformer.hidden(ids, types), expected(ids, types),
+                                f"{label}, {len(ids)} tokens, {name}")
 
 
 def numpy_states(config, weights):
@@ -243,14 +252,18 @@ def test_codebert_size(library, root):
             weights[name] = value * np.float32(0.02 / 0.2)
     (directory / "config.json").write_text(json.dumps(config))
     random_bundle.write_safetensors(directory / "model.safetensors", weights)
-    expected = torch_states(config, weights)
-    with library.transformer(directory) as transformer:
-        for length in (1, 16, 130, 512):
-            ids = random.integers(0, 50265, length)
-            start = time.monotonic()
-            actual = transformer.hidden(ids)
-            seconds = time.monotonic() - start
-            check_close(actual, expected(ids, None), f"CodeBERT's size, {length} tokens in {seconds:.2f} s")
+    states = torch_states(config, weights)
+    cases = [random.integers(0, 50265, length) for length in (1, 16, 130, 512)]
+    expected = [states(ids, None) for ids in cases]
+    for tier, name in tiers(library):
+        with library.transformer(directory, tier) as transformer:
+            for ids, hidden in zip(cases, expected):
+                start = time.monotonic()
+                actual = transformer.hidden(ids)
+                seconds = time.monotonic() - start
+                label = f"CodeBERT's size, {len(ids)} tokens, {name}"
+                check_close(actual, hidden, f"{label}, in {seconds:.2f} s")
+                check_close(actual.mean(0), hidden.mean(0), f"{label}, pooled")
 
 
 def test_minilm(library):
@@ -264,17 +277,26 @@ def test_minilm(library):
     transformers.utils.logging.disable_progress_bar()
     model = transformers.AutoModel.from_pretrained(directory).eval()
     limit = json.loads((directory / "sentence_bert_config.json").read_text())["max_seq_length"]
-    with library.transformer(directory) as transformer, library.tokenizer(directory / "tokenizer.json") as ours:
-        for text in TEXTS + ["A sentence about compilers.", "tile the loops, then vectorize " * 90]:
+    texts = TEXTS + ["A sentence about compilers.", "tile the loops, then vectorize " * 90]
+    cases = []
+    with library.tokenizer(directory / "tokenizer.json") as ours:
+        for text in texts:
             encoding = tokenizer.encode(text)
             ids = encoding.ids if len(encoding.ids) <= limit else encoding.ids[:limit - 1] + encoding.ids[-1:]
             check(ours.tokenize(text)[0] == encoding.ids, f"MiniLM: ids of {len(encoding.ids)} tokens")
             with torch.no_grad():
                 tokens = torch.tensor([ids])
                 hidden = model(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state[0]
-            vector = torch.nn.functional.normalize(hidden.mean(0), dim=0).numpy()
-            check_close(transformer.hidden(ids), hidden.numpy(), f"MiniLM: hidden states of {len(ids)} tokens")
-            check_close(transformer.encode(text), vector, f"MiniLM: vector of {len(ids)} tokens")
+            cases.append((ids, hidden.numpy(), torch.nn.functional.normalize(hidden.mean(0), dim=0).numpy()))
+    for tier, name in tiers(library):
+        with library.transformer(directory, tier) as transformer:
+            together = transformer.encode_batch(texts)
+            for text, (ids, hidden, vector), batched in zip(texts, cases, together):
+                label = f"of {len(ids)} tokens, {name}"
+                alone = transformer.encode(text)
+                check_close(transformer.hidden(ids), hidden, f"MiniLM: hidden states {label}")
+                check_close(alone, vector, f"MiniLM: vector {label}")
+                check(np.array_equal(alone, batched), f"MiniLM: the same bits in a batch {label}")
 
 
 def main():

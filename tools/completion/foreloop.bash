@@ -16,19 +16,23 @@ _foreloop() {
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
+    --precision)
+        mapfile -t COMPREPLY < <(compgen -W "f32 bf16 int8 int8_row" -- "$word")
+        return
+        ;;
     --top | --workload-index | --base-score | --objective | --num-class | --num-parallel-tree | --tier | --runs)
         return
         ;;
     esac
     case $command in
-    rank) options="--model --workload --records --top --workload-index --hardware --strict --json" ;;
-    encode) options="--model --hf --jsonl --json" ;;
+    rank) options="--model --workload --records --top --workload-index --hardware --precision --amx --strict --json" ;;
+    encode) options="--model --hf --precision --amx --jsonl --json" ;;
     tokenize) options="--model --tokenizer --jsonl --json" ;;
     predict) options="--ranker --base-score --objective --num-class --num-parallel-tree --tree-weights --margin --leaves --contributions --json" ;;
     actions) options="--records --full-trace --json" ;;
     inspect) options="--cpu --json" ;;
     pack) options="--output --json" ;;
-    bench) options="--tier --runs --json" ;;
+    bench) options="--tier --precision --amx --runs --json" ;;
     help)
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
         return

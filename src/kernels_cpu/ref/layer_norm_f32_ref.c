@@ -3,20 +3,18 @@
 
 #include <math.h>
 
-void foreloop_layer_norm_f32_ref(float *y, const float *x, const float *residual, const float *gamma, const float *beta,
-                                 double epsilon, size_t rows, size_t width) {
-    for (size_t r = 0; r < rows; r++, y += width, x += width) {
+void foreloop_layer_norm_f32_ref(float *x, size_t stride, const float *gamma, const float *beta, double epsilon,
+                                 size_t rows, size_t width) {
+    for (size_t r = 0; r < rows; r++, x += stride) {
         double sum = 0.0;
-        for (size_t i = 0; i < width; i++) {
-            y[i] = residual ? x[i] + residual[r * width + i] : x[i];
-            sum += y[i];
-        }
+        for (size_t i = 0; i < width; i++)
+            sum += x[i];
         const double mean = sum / (double)width;
         double squares = 0.0;
         for (size_t i = 0; i < width; i++)
-            squares += (y[i] - mean) * (y[i] - mean);
+            squares += (x[i] - mean) * (x[i] - mean);
         const double scale = 1.0 / sqrt(squares / (double)width + epsilon);
         for (size_t i = 0; i < width; i++)
-            y[i] = (float)((y[i] - mean) * scale) * gamma[i] + beta[i];
+            x[i] = (float)((x[i] - mean) * scale) * gamma[i] + beta[i];
     }
 }

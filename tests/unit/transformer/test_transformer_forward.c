@@ -1,10 +1,12 @@
 /* The forward pass against PyTorch's hidden states (tests/golden/make_transformer.py), and its weights' checks. */
 #include "failing_allocator.h"
 #include "golden.h"
+#include "kernels_cpu/cpu.h"
 #include "tap.h"
 #include "transformer/encoder.h"
 
 static const char *root;
+static foreloop_kernel_choice choice; /* the tests run once for each tier */
 
 static const char *path(const char *name) {
     static char text[512];
@@ -15,7 +17,28 @@ static const char *path(const char *name) {
 static foreloop_status load(foreloop_transformer_weights *weights, const golden_file *file,
                             const foreloop_transformer_config *config, foreloop_error *error) {
     const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
-    return foreloop_transformer_weights_load(weights, config, &file->tensors, "", &allocator, error);
+    return foreloop_transformer_weights_load(weights, config, &file->tensors, "", &choice, &allocator, error);
+}
+
+static foreloop_status open_scratch(foreloop_transformer_scratch *scratch, const foreloop_transformer_weights *weights,
+                                    foreloop_error *error) {
+    const foreloop_shares alone = {.count = 1};
+    return foreloop_transformer_scratch_open(scratch, weights, &alone, error);
+}
+
+/* One sequence. */
+static foreloop_status forward(const foreloop_transformer_weights *weights, foreloop_transformer_scratch *scratch,
+                               const uint32_t *ids, const uint32_t *types, size_t count, foreloop_error *error) {
+    const size_t offsets[2] = {0, count};
+    const foreloop_token_batch batch = {.ids = ids, .types = types, .offsets = offsets, .count = 1};
+    return foreloop_transformer_forward(weights, scratch, &batch, error);
+}
+
+/* The states of `count` tokens without the gaps between them, in their old place. */
+static const float *states(foreloop_transformer_scratch *scratch, size_t count, size_t width) {
+    for (size_t t = 1; t < count; t++)
+        memmove(scratch->states + t * width, scratch->states + t * scratch->state_stride, width * sizeof(float));
+    return scratch->states;
 }
 
 /* Checks the sequences of EXPECTED (`index` NULL: all; otherwise the ids of sequence 0 against hidden.INDEX). */
@@ -26,7 +49,7 @@ static void check_sequences(const golden_file *weights_file, const foreloop_tran
     foreloop_error error = {.message = ""};
     if (!CHECK(load(&weights, weights_file, config, &error) == FORELOOP_OK, "%s loads %s", label, error.message))
         return;
-    CHECK(foreloop_transformer_scratch_open(&scratch, &weights, &error) == FORELOOP_OK, "%s: scratch", label);
+    CHECK(open_scratch(&scratch, &weights, &error) == FORELOOP_OK, "%s: scratch", label);
     for (int i = 0; i < (index ? 1 : 10); i++) {
         char number[16];
         snprintf(number, sizeof number, "%d", i);
@@ -35,9 +58,9 @@ static void check_sequences(const golden_file *weights_file, const foreloop_tran
             break;
         const foreloop_tensor *types_tensor = golden_find(expected, "types", number);
         uint32_t *ids = golden_ids(ids_tensor), *types = types_tensor ? golden_ids(types_tensor) : NULL;
-        const foreloop_status status =
-            foreloop_transformer_forward(&weights, &scratch, ids, types, ids_tensor->count, &error);
-        const double distance = golden_distance(golden_find(expected, "hidden", index ? index : number), scratch.states,
+        const foreloop_status status = forward(&weights, &scratch, ids, types, ids_tensor->count, &error);
+        const double distance = golden_distance(golden_find(expected, "hidden", index ? index : number),
+                                                states(&scratch, ids_tensor->count, config->hidden_size),
                                                 ids_tensor->count * config->hidden_size);
         CHECK(status == FORELOOP_OK && distance < 1e-5, "%s: %zu tokens, off by %.1e", label, ids_tensor->count,
               distance);
@@ -83,15 +106,17 @@ static void test_bits(void) {
         foreloop_error error;
         golden_open(&file, path("bert"), names[i]);
         if (load(&weights, &file, &config, &error) != FORELOOP_OK ||
-            foreloop_transformer_scratch_open(&scratch, &weights, &error) != FORELOOP_OK)
+            open_scratch(&scratch, &weights, &error) != FORELOOP_OK)
             exit(1);
-        foreloop_transformer_forward(&weights, &scratch, ids, NULL, 5, &error);
+        forward(&weights, &scratch, ids, NULL, 5, &error);
         if (i == 0)
-            memcpy(first, scratch.states, sizeof first);
-        CHECK(memcmp(first, scratch.states, sizeof first) == 0, "%s: the same bits", names[i]);
-        CHECK(foreloop_transformer_forward(&weights, &scratch, ids, NULL, 21, &error) == FORELOOP_OK, "21 tokens");
-        foreloop_transformer_forward(&weights, &scratch, ids, NULL, 5, &error);
-        CHECK(memcmp(first, scratch.states, sizeof first) == 0, "%s: the same bits after another sequence", names[i]);
+            memcpy(first, states(&scratch, 5, HIDDEN), sizeof first);
+        else
+            CHECK(memcmp(first, states(&scratch, 5, HIDDEN), sizeof first) == 0, "%s: the same bits", names[i]);
+        CHECK(forward(&weights, &scratch, ids, NULL, 21, &error) == FORELOOP_OK, "21 tokens");
+        forward(&weights, &scratch, ids, NULL, 5, &error);
+        CHECK(memcmp(first, states(&scratch, 5, HIDDEN), sizeof first) == 0, "%s: the same bits after another sequence",
+              names[i]);
         foreloop_transformer_scratch_close(&scratch, &weights.allocator);
         foreloop_transformer_weights_close(&weights);
         golden_close(&file);
@@ -107,20 +132,19 @@ static void test_arguments(void) {
     foreloop_error error;
     golden_open(&file, path("bert"), "model.safetensors");
     if (load(&weights, &file, &config, &error) != FORELOOP_OK ||
-        foreloop_transformer_scratch_open(&scratch, &weights, &error) != FORELOOP_OK)
+        open_scratch(&scratch, &weights, &error) != FORELOOP_OK)
         exit(1);
-    CHECK(foreloop_transformer_forward(&weights, &scratch, ids, types, 22, &error) == FORELOOP_ERROR_LIMIT &&
-              strstr(error.message, "22") && strstr(error.message, "21"),
+    CHECK(forward(&weights, &scratch, ids, types, 22, &error) == FORELOOP_ERROR_LIMIT && strstr(error.message, "22") &&
+              strstr(error.message, "21"),
           "too long: %s", error.message);
-    CHECK(foreloop_transformer_forward(&weights, &scratch, ids, types, 0, &error) == FORELOOP_ERROR_ARGUMENT,
-          "empty: %s", error.message);
+    CHECK(forward(&weights, &scratch, ids, types, 0, &error) == FORELOOP_ERROR_ARGUMENT, "empty: %s", error.message);
     ids[3] = 29;
-    CHECK(foreloop_transformer_forward(&weights, &scratch, ids, types, 5, &error) == FORELOOP_ERROR_ARGUMENT &&
+    CHECK(forward(&weights, &scratch, ids, types, 5, &error) == FORELOOP_ERROR_ARGUMENT &&
               strstr(error.message, "token 3"),
           "id out of range: %s", error.message);
     ids[3] = 0;
     types[4] = 2;
-    CHECK(foreloop_transformer_forward(&weights, &scratch, ids, types, 5, &error) == FORELOOP_ERROR_ARGUMENT &&
+    CHECK(forward(&weights, &scratch, ids, types, 5, &error) == FORELOOP_ERROR_ARGUMENT &&
               strstr(error.message, "token 4"),
           "token type out of range: %s", error.message);
     foreloop_transformer_scratch_close(&scratch, &weights.allocator);
@@ -155,10 +179,9 @@ static void check_overflow(golden_file *file, const foreloop_transformer_config 
     memcpy(old, data, sizeof old);
     for (size_t i = 0; i < sizeof old / sizeof huge; i++)
         memcpy(data + i * sizeof huge, &huge, sizeof huge);
-    if (load(&weights, file, config, &error) != FORELOOP_OK ||
-        foreloop_transformer_scratch_open(&scratch, &weights, &error) != FORELOOP_OK)
+    if (load(&weights, file, config, &error) != FORELOOP_OK || open_scratch(&scratch, &weights, &error) != FORELOOP_OK)
         exit(1);
-    CHECK(foreloop_transformer_forward(&weights, &scratch, ids, NULL, 4, &error) == FORELOOP_ERROR_VALUE,
+    CHECK(forward(&weights, &scratch, ids, NULL, 4, &error) == FORELOOP_ERROR_VALUE,
           "a state that overflows is an error, not an infinity: %s", error.message);
     foreloop_transformer_scratch_close(&scratch, &weights.allocator);
     foreloop_transformer_weights_close(&weights);
@@ -239,9 +262,9 @@ static void test_memory(void) {
         foreloop_transformer_scratch scratch;
         foreloop_error error;
         foreloop_status status =
-            foreloop_transformer_weights_load(&weights, &config, &file.tensors, "", &allocator, &error);
+            foreloop_transformer_weights_load(&weights, &config, &file.tensors, "", &choice, &allocator, &error);
         if (status == FORELOOP_OK) {
-            status = foreloop_transformer_scratch_open(&scratch, &weights, &error);
+            status = open_scratch(&scratch, &weights, &error);
             if (status == FORELOOP_OK)
                 foreloop_transformer_scratch_close(&scratch, &allocator);
             foreloop_transformer_weights_close(&weights);
@@ -259,10 +282,12 @@ static void test_memory(void) {
 
 int main(int argc, char **argv) {
     root = argc > 1 ? argv[1] : "tests/golden/transformer";
-    test_golden();
-    test_bits();
-    test_arguments();
-    test_damage();
-    test_memory();
+    for (choice.tier = FORELOOP_TIER_REF; choice.tier <= foreloop_cpu_tier(FORELOOP_TIER_BEST); choice.tier++) {
+        test_golden();
+        test_bits();
+        test_arguments();
+        test_damage();
+        test_memory();
+    }
     return tap_done();
 }

@@ -66,12 +66,13 @@ static foreloop_status create(foreloop_transformer **transformer, const char *fo
                               const foreloop_pooling *pooling, foreloop_error *error) {
     const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
     const foreloop_transformer_config config = golden_config(path(folder));
+    const foreloop_kernel_choice choice = {.tier = FORELOOP_TIER_REF};
     char file[600];
     foreloop_tokenizer *tokenizer;
     snprintf(file, sizeof file, "%s/tokenizer.json", path(folder));
     FORELOOP_TRY(foreloop_tokenizer_open(&tokenizer, file, NULL, error));
-    const foreloop_status status =
-        foreloop_transformer_create(transformer, &allocator, &config, &weights->tensors, "", tokenizer, pooling, error);
+    const foreloop_status status = foreloop_transformer_create(transformer, &allocator, &choice, &config,
+                                                               &weights->tensors, "", tokenizer, pooling, error);
     if (status != FORELOOP_OK)
         foreloop_tokenizer_close(tokenizer);
     return status;

@@ -52,10 +52,10 @@ int main(void) {
     foreloop_pool_begin(&pool);
     foreloop_pool_mean(&pool, mean);
     CHECK(mean[0] == 0 && mean[1] == 0, "the mean of nothing is zero");
-    foreloop_pool_add(&pool, states[0], 2);
+    foreloop_pool_add(&pool, states[0], 2, 2);
     foreloop_pool_mean(&pool, mean);
     CHECK(mean[0] == 3 && mean[1] == 6, "what is not pooled stays out of the mean");
-    foreloop_pool_add(&pool, states[2], 1);
+    foreloop_pool_add(&pool, states[2], 2, 1);
     foreloop_pool_mean(&pool, mean);
     CHECK(mean[0] == 5 && mean[1] == 7, "windows are weighted by their tokens");
 

@@ -1,0 +1,143 @@
+/*
+ * linear_f32 by tiles (tile_f32.h). W is packed in panels of TILE_WIDTH outputs, each stored [in][TILE_WIDTH].
+ *
+ * A block of rows meets one panel after the other, in pieces of DEPTH inputs: the piece, and what of x belongs to it,
+ * stay in the second-level cache while the block's tiles pass, and the sums of the block in the first-level one. So
+ * each weight comes from memory once for every BLOCK_ROWS rows, brought ahead by the tiles themselves. With many rows
+ * the kernel is near the limit of the multiply-add units, with few near that of the memory.
+ */
+#include "kernels_cpu/linear.h"
+#include "kernels_cpu/x86/math_f32.h"
+#include "kernels_cpu/x86/tile_f32.h"
+#include <string.h>
+
+/* Inputs of a piece. Each piece has a sum of its own, so that the rounding errors of a long sum stay small: results
+ * depend on DEPTH in their last bits, and on no other block size. A piece is 48 KiB (AVX-512), and what of x belongs to
+ * it 84 KiB: they fit every second-level cache. */
+enum { DEPTH = 384, BLOCK_TILES = LANES == 16 ? 4 : 8, BLOCK_ROWS = BLOCK_TILES * TILE_ROWS };
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static size_t panels(size_t out) {
+    return (out + TILE_WIDTH - 1) / TILE_WIDTH;
+}
+
+static size_t packed_size(size_t in, size_t out) {
+    return panels(out) * in * TILE_WIDTH * sizeof(float);
+}
+
+static void pack(void *packed, const float *weight, size_t in, size_t out) {
+    float *panel = packed;
+    for (size_t first = 0; first < out; first += TILE_WIDTH, panel += in * TILE_WIDTH) {
+        const size_t width = smaller(TILE_WIDTH, out - first);
+        if (width < TILE_WIDTH)
+            memset(panel, 0, in * TILE_WIDTH * sizeof *panel);
+        /* A few inputs at a time, so that the panel's lines are filled while they are in the first-level cache. */
+        for (size_t i = 0; i < in; i += LANES)
+            for (size_t o = 0; o < width; o++)
+                for (size_t j = i; j < smaller(i + LANES, in); j++)
+                    panel[j * TILE_WIDTH + o] = weight[(first + o) * in + j];
+    }
+}
+
+/* y <- epilogue(sums + bias) for a vector of `count` outputs. */
+VECTOR_INLINE void finish_vector(const foreloop_linear_call *call, size_t row, size_t out, const float *sums, vec bias,
+                                 foreloop_epilogue epilogue, size_t count) {
+    const size_t place = row * call->y_stride + out;
+    vec y = vec_add(vec_load(sums), bias);
+    if (epilogue == FORELOOP_EPILOGUE_RESIDUAL)
+        y = vec_add(y,
+                    count == LANES ? vec_load(call->residual + place) : vec_load_some(call->residual + place, count));
+    else if (epilogue != FORELOOP_EPILOGUE_NONE)
+        y = vec_activate(y, (foreloop_activation)epilogue);
+    if (count == LANES)
+        vec_store(call->y + place, y);
+    else
+        vec_store_some(call->y + place, y, count);
+}
+
+VECTOR_INLINE void finish_rows(const foreloop_linear_call *call, size_t row, size_t rows, size_t out, const float *sums,
+                               foreloop_epilogue epilogue) {
+    const size_t width = smaller(TILE_WIDTH, call->out - out);
+    for (size_t i = 0; i < width; i += LANES) {
+        const size_t count = smaller(LANES, width - i);
+        const vec bias = vec_load_some(call->bias + out + i, count);
+        if (count == LANES)
+            for (size_t r = 0; r < rows; r++)
+                finish_vector(call, row + r, out + i, sums + r * TILE_WIDTH + i, bias, epilogue, LANES);
+        else
+            for (size_t r = 0; r < rows; r++)
+                finish_vector(call, row + r, out + i, sums + r * TILE_WIDTH + i, bias, epilogue, count);
+    }
+}
+
+/* A loop for each epilogue. */
+static void finish(const foreloop_linear_call *call, size_t row, size_t rows, size_t out, const float *sums) {
+    switch (call->epilogue) {
+    case FORELOOP_EPILOGUE_GELU:
+        finish_rows(call, row, rows, out, sums, FORELOOP_EPILOGUE_GELU);
+        return;
+    case FORELOOP_EPILOGUE_GELU_TANH:
+        finish_rows(call, row, rows, out, sums, FORELOOP_EPILOGUE_GELU_TANH);
+        return;
+    case FORELOOP_EPILOGUE_RELU:
+        finish_rows(call, row, rows, out, sums, FORELOOP_EPILOGUE_RELU);
+        return;
+    case FORELOOP_EPILOGUE_RESIDUAL:
+        finish_rows(call, row, rows, out, sums, FORELOOP_EPILOGUE_RESIDUAL);
+        return;
+    case FORELOOP_EPILOGUE_NONE:
+        finish_rows(call, row, rows, out, sums, FORELOOP_EPILOGUE_NONE);
+        return;
+    }
+}
+
+/* Rows of one block, outputs of one panel. */
+static void run_panel(const foreloop_linear_call *call, size_t row, size_t rows, size_t out, float *sums) {
+    const size_t in = call->in, tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    const float *panel = (const float *)call->packed + out * in;
+    /* The piece that comes next lies right behind. Tiles bring in a line of it for each k: of two lines for each k one
+     * tile the first half, the next the second; a lone tile every other line, and the hardware completes the pairs. */
+    enum { LINES = TILE_WIDTH / 16 };
+    const size_t shares = tiles < LINES ? 1 : LINES;
+    for (size_t k = 0; k < in; k += DEPTH) {
+        const size_t depth = smaller(DEPTH, in - k);
+        foreloop_tile_f32 tile = {.x_stride = call->x_stride,
+                                  .panel = panel + k * TILE_WIDTH,
+                                  .depth = depth,
+                                  .ahead_step = 64 * LINES / shares,
+                                  .sums_stride = TILE_WIDTH,
+                                  .go_on = k > 0};
+        for (size_t t = 0; t < tiles; t++) {
+            /* Tiles of even height. */
+            const size_t first = rows * t / tiles, end = rows * (t + 1) / tiles;
+            tile.x = call->x + (row + first) * call->x_stride + k;
+            tile.ahead = tile.panel + depth * TILE_WIDTH + t % shares * depth * 16;
+            tile.sums = sums + first * TILE_WIDTH;
+            FORELOOP_X86(foreloop_tile_f32_run)(&tile, end - first);
+        }
+    }
+    finish(call, row, rows, out, sums);
+}
+
+static void run(const foreloop_linear_call *call, size_t row_begin, size_t row_end, size_t out_begin, size_t out_end) {
+    _Alignas(64) float sums[BLOCK_ROWS * TILE_WIDTH];
+    const size_t rows = row_end - row_begin, blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    for (size_t b = 0; b < blocks; b++) {
+        const size_t first = row_begin + rows * b / blocks, end = row_begin + rows * (b + 1) / blocks;
+        for (size_t out = out_begin; out < out_end; out += TILE_WIDTH)
+            run_panel(call, first, end - first, out, sums);
+    }
+}
+
+void FORELOOP_X86(foreloop_linear_f32)(foreloop_linear *linear) {
+    *linear = (foreloop_linear){.tier = VECTOR_TIER,
+                                .name = "f32",
+                                .packed_size = packed_size,
+                                .pack = pack,
+                                .row_unit = 1,
+                                .out_unit = TILE_WIDTH,
+                                .run = run};
+}

@@ -1,0 +1,120 @@
+/* Packs a linear layer and runs it in shares. */
+#include "transformer/linear_weights.h"
+
+#include "common/alloc.h"
+#include "common/error.h"
+#include <string.h>
+
+foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, const float *matrix, const float *bias,
+                                             size_t in, size_t out, const foreloop_linear *kernel,
+                                             const foreloop_allocator *allocator, foreloop_error *error) {
+    foreloop_linear_weights result = {.in = in, .out = out, .kernel = *kernel};
+    if (kernel->largest_in && in > kernel->largest_in)
+        return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED,
+                             "a layer has %zu inputs, but this precision allows %zu: choose another", in,
+                             kernel->largest_in);
+    if (out + 64 <= SIZE_MAX / 8 / (in + 64)) {
+        result.packed = foreloop_allocate(allocator, kernel->packed_size(in, out), 1);
+        result.bias = foreloop_allocate_zeroed(allocator, out, sizeof *result.bias);
+    }
+    if (!result.packed || !result.bias) {
+        foreloop_linear_weights_close(&result, allocator);
+        return foreloop_fail_memory(error, out, in * sizeof(float), "packed weights");
+    }
+    kernel->pack(result.packed, matrix, in, out);
+    if (bias)
+        memcpy(result.bias, bias, out * sizeof *bias);
+    *linear = result;
+    return FORELOOP_OK;
+}
+
+void foreloop_linear_weights_close(foreloop_linear_weights *linear, const foreloop_allocator *allocator) {
+    foreloop_release(allocator, linear->packed);
+    foreloop_release(allocator, linear->bias);
+    *linear = (foreloop_linear_weights){0};
+}
+
+size_t foreloop_linear_weights_scratch(const foreloop_linear_weights *linear, size_t rows) {
+    return linear->kernel.prepared_size ? linear->kernel.prepared_size(rows, linear->in) : 0;
+}
+
+/* A call as a grid of parts. */
+typedef struct linear_work {
+    const foreloop_linear *kernel;
+    foreloop_linear_call call;
+    void *scratch;
+    size_t row_shares, out_shares;
+} linear_work;
+
+static size_t units(size_t count, size_t unit) {
+    return count / unit + (count % unit != 0);
+}
+
+/* Where share `share` begins among `count` things that are handed out by the unit. */
+static size_t begin(size_t count, size_t unit, size_t shares, size_t share) {
+    const size_t first = foreloop_share_begin(units(count, unit), shares, share) * unit;
+    return first < count ? first : count;
+}
+
+static void prepare_share(void *argument, size_t share) {
+    const linear_work *work = argument;
+    const foreloop_linear *kernel = work->kernel;
+    const foreloop_linear_call *call = &work->call;
+    const size_t first = begin(call->rows, kernel->row_unit, work->row_shares, share);
+    const size_t end = begin(call->rows, kernel->row_unit, work->row_shares, share + 1);
+    if (first < end)
+        kernel->prepare(work->scratch, call->x, call->x_stride, call->rows, call->in, first, end);
+}
+
+static void run_share(void *argument, size_t share) {
+    const linear_work *work = argument;
+    const foreloop_linear *kernel = work->kernel;
+    const foreloop_linear_call *call = &work->call;
+    const size_t row_share = share / work->out_shares, out_share = share % work->out_shares;
+    const size_t row = begin(call->rows, kernel->row_unit, work->row_shares, row_share);
+    const size_t row_end = begin(call->rows, kernel->row_unit, work->row_shares, row_share + 1);
+    const size_t out = begin(call->out, kernel->out_unit, work->out_shares, out_share);
+    const size_t out_end = begin(call->out, kernel->out_unit, work->out_shares, out_share + 1);
+    if (row < row_end && out < out_end)
+        kernel->run(call, row, row_end, out, out_end);
+}
+
+/* Below so many multiplications waking a thread costs more than it saves. */
+enum { WORTH_SHARING = 1 << 19 };
+
+/* The grid with the smallest largest part; of equal ones that with the fewest cuts through the rows, which all parts
+ * of a column of the grid read the same weights for. */
+static void choose_grid(linear_work *work, size_t shares) {
+    const foreloop_linear_call *call = &work->call;
+    const size_t row_units = units(call->rows, work->kernel->row_unit);
+    const size_t out_units = units(call->out, work->kernel->out_unit);
+    size_t best = SIZE_MAX;
+    work->row_shares = work->out_shares = 1;
+    if (shares < 2 || call->rows * call->in < WORTH_SHARING / call->out)
+        return;
+    for (size_t rows = 1; rows <= shares; rows++) {
+        const size_t outs = shares / rows, largest = units(row_units, rows) * units(out_units, outs);
+        if (largest < best) {
+            best = largest;
+            work->row_shares = rows;
+            work->out_shares = outs;
+        }
+    }
+}
+
+void foreloop_linear_weights_run(const foreloop_linear_weights *linear, foreloop_linear_call call, void *scratch,
+                                 const foreloop_shares *shares) {
+    linear_work work = {.kernel = &linear->kernel, .call = call, .scratch = scratch};
+    work.call.in = linear->in;
+    work.call.out = linear->out;
+    work.call.packed = linear->packed;
+    work.call.bias = linear->bias;
+    choose_grid(&work, shares->count);
+    if (linear->kernel.prepare) {
+        work.call.prepared = scratch;
+        linear_work preparation = work;
+        preparation.row_shares = work.row_shares * work.out_shares;
+        foreloop_shares_run(shares, preparation.row_shares, prepare_share, &preparation);
+    }
+    foreloop_shares_run(shares, work.row_shares * work.out_shares, run_share, &work);
+}

@@ -1,0 +1,29 @@
+/* A linear layer's weights, packed for the kernel that multiplies by them. */
+#ifndef FORELOOP_TRANSFORMER_LINEAR_WEIGHTS_H
+#define FORELOOP_TRANSFORMER_LINEAR_WEIGHTS_H
+
+#include "common/shares.h"
+#include "kernels_cpu/linear.h"
+
+/* y = x W^T + b */
+typedef struct foreloop_linear_weights {
+    size_t in, out;
+    foreloop_linear kernel;
+    void *packed;
+    float *bias;
+} foreloop_linear_weights;
+
+/* Packs matrix[out][in] and copies bias[out] (NULL: zeros). */
+foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, const float *matrix, const float *bias,
+                                             size_t in, size_t out, const foreloop_linear *kernel,
+                                             const foreloop_allocator *allocator, foreloop_error *error);
+void foreloop_linear_weights_close(foreloop_linear_weights *linear, const foreloop_allocator *allocator);
+
+/* Bytes of scratch, aligned to 64, that a call on so many rows needs. */
+size_t foreloop_linear_weights_scratch(const foreloop_linear_weights *linear, size_t rows);
+
+/* Completes the call, of which rows, x, y, their strides, epilogue and residual are filled in, and runs it. */
+void foreloop_linear_weights_run(const foreloop_linear_weights *linear, foreloop_linear_call call, void *scratch,
+                                 const foreloop_shares *shares);
+
+#endif
