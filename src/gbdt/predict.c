@@ -117,7 +117,7 @@ static size_t end_of_run(const foreloop_gbdt_layout *layout, size_t begin, size_
 static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const row_view *view, size_t row_count,
                       const int8_t *codes, float sums[ROWS]) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
-    const foreloop_trees_data data = {layout->thresholds, layout->columns, layout->joins, layout->leaves};
+    const foreloop_trees_data data = {layout->thresholds, layout->columns, layout->exits, layout->leaves};
     for (size_t next; begin < end; begin = next) {
         next = end_of_run(layout, begin, end);
         if (layout->trees[begin].shape != FORELOOP_TREES_WALK)

@@ -1,5 +1,5 @@
 /*
- * trees_f32, reference: loops over the rows of a block that compilers turn into vectors of whatever width there is.
+ * trees_f32, reference: row by row.
  */
 #include "kernels_cpu/trees_f32.h"
 #include <string.h>
@@ -31,74 +31,39 @@ static void quantise(int8_t *codes, const float *values, size_t group_count, con
     }
 }
 
-/* One byte for each row of a block; a test's are all ones where the row goes right, else 0. */
-typedef struct bytes {
-    uint8_t row[ROWS];
-} bytes;
-
-static inline void test(bytes *restrict result, const foreloop_trees_data *data, size_t i,
-                        const int8_t *restrict codes) {
-    const int8_t threshold = (int8_t)data->thresholds[i], *column = codes + data->columns[i];
-    for (size_t r = 0; r < ROWS; r++)
-        result->row[r] = column[r] > threshold ? 0xff : 0;
+/* A row's number below `depth` complete levels whose tests begin at `first`. */
+static inline size_t number_row(const foreloop_trees_data *data, size_t first, unsigned depth, const int8_t *codes) {
+    size_t number = 0;
+    for (unsigned level = 0; level < depth; level++) {
+        const size_t test = first + ((size_t)1 << level) - 1 + number;
+        const size_t right = codes[data->columns[test]] > data->thresholds[test];
+        number |= right << level;
+    }
+    return number;
 }
 
-static inline void choose(bytes *restrict result, const bytes *restrict right, const bytes *restrict if_left,
-                          const bytes *restrict if_right) {
-    for (size_t r = 0; r < ROWS; r++)
-        result->row[r] = (uint8_t)((if_right->row[r] & right->row[r]) | (if_left->row[r] & ~right->row[r]));
-}
-
-/* The leaves' numbers in a complete tree: the tests of each level are brought down to the one that the row meets,
- * those that are left going from one half of `tests` to the other. */
-static void number_complete(bytes *numbers, const foreloop_trees_data *data, const foreloop_trees_tree *tree,
-                            const int8_t *codes) {
-    enum { HALF = FORELOOP_TREES_LEAVES / 2 };
-    bytes bits[FORELOOP_TREES_DEPTH], tests[2 * HALF];
-    memset(numbers, 0, sizeof *numbers);
-    for (unsigned level = 0; level < tree->depth; level++) {
-        const size_t width = (size_t)1 << level;
-        bytes *from = tests, *to = tests + HALF;
-        for (size_t i = 0; i < width; i++)
-            test(&from[i], data, tree->test + width - 1 + i, codes);
-        for (unsigned upper = level; upper-- > 0;) {
-            for (size_t i = 0; i < (size_t)1 << upper; i++)
-                choose(&to[i], &bits[upper], &from[2 * i], &from[2 * i + 1]);
-            bytes *left_over = from;
-            from = to;
-            to = left_over;
+/* A row's leaf in a tree that is cut into pieces. */
+static size_t pass_pieces(const foreloop_trees_data *data, const foreloop_trees_tree *tree, const int8_t *codes) {
+    size_t piece = 0, state = 0, test = tree->test, exit = tree->exit;
+    for (unsigned levels = 3; levels > 0; levels--)
+        for (size_t i = 0; i < tree->pieces[3 - levels]; i++, piece++) {
+            if (piece == state)
+                state = data->exits[exit + number_row(data, test, levels, codes)];
+            test += ((size_t)1 << levels) - 1;
+            exit += (size_t)1 << levels;
         }
-        bits[level] = from[0];
-        for (size_t r = 0; r < ROWS; r++)
-            numbers->row[r] = (uint8_t)(2u * numbers->row[r] + (bits[level].row[r] & 1u));
-    }
-}
-
-static void number_joins(bytes *numbers, const foreloop_trees_data *data, const foreloop_trees_tree *tree,
-                         const int8_t *codes) {
-    bytes slots[FORELOOP_TREES_SLOTS], right, if_left, if_right;
-    memset(&slots[0], 0, sizeof slots[0]);
-    for (size_t i = 0; i < tree->test_count; i++) {
-        const foreloop_trees_join *join = &data->joins[tree->join + i];
-        test(&right, data, tree->test + i, codes);
-        if_left = slots[join->left];
-        for (size_t r = 0; r < ROWS; r++)
-            if_right.row[r] = (uint8_t)(slots[join->right].row[r] + join->left_leaves);
-        choose(&slots[join->into], &right, &if_left, &if_right);
-    }
-    *numbers = slots[1];
+    return state;
 }
 
 static void add(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
                 const foreloop_trees_tree *trees, size_t tree_count) {
     for (size_t k = 0; k < tree_count; k++) {
-        bytes numbers;
-        if (trees[k].shape == FORELOOP_TREES_JOINS)
-            number_joins(&numbers, data, &trees[k], codes);
-        else
-            number_complete(&numbers, data, &trees[k], codes);
+        const foreloop_trees_tree *tree = &trees[k];
+        const float *leaves = data->leaves + tree->leaf;
         for (size_t r = 0; r < row_count; r++)
-            sums[r] += data->leaves[trees[k].leaf + numbers.row[r]];
+            sums[r] +=
+                leaves[tree->shape == FORELOOP_TREES_PIECES ? pass_pieces(data, tree, codes + r)
+                                                            : number_row(data, tree->test, tree->depth, codes + r)];
     }
 }
 
@@ -135,7 +100,7 @@ float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop
 
 void foreloop_trees_f32_ref(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_REF;
-    kernels->costs = (foreloop_trees_costs){.test = 58, .join = 70, .feature = 1150, .step = 23};
+    kernels->costs = (foreloop_trees_costs){.test = 58, .piece_test = 70, .feature = 1150, .step = 23};
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;
