@@ -452,20 +452,25 @@ static foreloop_status build_used(builder *b) {
 
 /* ---- Blocks or rows ---------------------------------------------------------------------------------------------- */
 
-/* The number of rows at which their walks take as long as a block. */
+/* The number of rows from which on a block is faster than their walks. */
 static size_t break_even(const foreloop_gbdt_layout *layout, size_t tree_count) {
     const foreloop_trees_costs costs = layout->kernels.costs;
-    double block = (double)costs.feature * (double)layout->feature_count, row = 1.0;
+    double tests = 0.0, row = 0.0;
     for (size_t t = 0; t < tree_count; t++) {
         const foreloop_trees_tree *tree = &layout->trees[t];
         if (tree->shape == FORELOOP_TREES_WALK)
             continue;
-        block += (double)tree->test_count * (tree->shape == FORELOOP_TREES_PIECES ? costs.piece_test : costs.test);
+        tests += (double)tree->test_count * (tree->shape == FORELOOP_TREES_PIECES ? costs.piece_test : costs.test);
         /* Walks end when all that advance in step are at leaves: in deep trees long before the deepest one. */
         const double common = 2.0 * log2((double)tree->test_count + 1.0);
         row += fmin(tree->depth, common) * costs.step;
     }
-    return (size_t)fmin(block / row, FORELOOP_TREES_ROWS);
+    const double group = (double)costs.feature * (double)layout->feature_count;
+    size_t rows = 1;
+    while (rows < FORELOOP_TREES_ROWS &&
+           tests + group * (double)((rows + FORELOOP_TREES_GROUP - 1) / FORELOOP_TREES_GROUP) > row * (double)rows)
+        rows++;
+    return rows;
 }
 
 /* ---- Making ------------------------------------------------------------------------------------------------------ */

@@ -86,7 +86,7 @@ typedef struct foreloop_trees_data {
 } foreloop_trees_data;
 
 /* What kernels take, measured, in units of a tenth of a nanosecond: for a block, each test of a complete tree, each
- * test of a piece, and each feature; for a single row, each step of a walk. */
+ * test of a piece, and each feature for a group of rows; for a single row, each step of a walk. */
 typedef struct foreloop_trees_costs {
     uint16_t test, piece_test, feature, step;
 } foreloop_trees_costs;

@@ -1,5 +1,5 @@
 /*
- * trees_f32, reference: row by row.
+ * trees_f32, reference: row by row, for any processor.
  */
 #include "kernels_cpu/trees_f32.h"
 #include <string.h>
@@ -18,52 +18,74 @@ static void quantise(int8_t *codes, const float *values, size_t group_count, con
     const float *table = tables + feature->table;
     int8_t *lefts = feature->lefts < FORELOOP_TREES_COLUMNS ? codes + feature->lefts * ROWS : NULL;
     int8_t *rights = feature->rights < FORELOOP_TREES_COLUMNS ? codes + feature->rights * ROWS : NULL;
-    for (size_t r = 0; r < group_count * GROUP; r++) {
-        const float x = values[r];
-        size_t m = 1;
-        for (unsigned level = 0; level < feature->levels; level++)
-            m = 2 * m + (table[m] <= x);
-        int code = (int)(m - ((size_t)1 << feature->levels)); /* 0 for NaN */
+    const size_t row_count = group_count * GROUP, first = (size_t)1 << feature->levels;
+    uint16_t places[ROWS];
+    for (size_t r = 0; r < row_count; r++)
+        places[r] = 1;
+    /* Level by level, so that the rows' loads overlap. */
+    for (unsigned level = 0; level < feature->levels; level++)
+        for (size_t r = 0; r < row_count; r++)
+            places[r] = (uint16_t)(2 * places[r] + (table[places[r]] <= values[r]));
+    for (size_t r = 0; r < row_count; r++) {
+        const int code = (int)(places[r] - first); /* 0 for NaN */
         if (lefts)
             lefts[r] = (int8_t)(code - 128);
         if (rights)
-            rights[r] = (int8_t)((x != x ? feature->count : code) - 128);
+            rights[r] = (int8_t)((values[r] != values[r] ? feature->count : code) - 128);
     }
 }
 
-/* A row's number below `depth` complete levels whose tests begin at `first`. */
-static inline size_t number_row(const foreloop_trees_data *data, size_t first, unsigned depth, const int8_t *codes) {
-    size_t number = 0;
-    for (unsigned level = 0; level < depth; level++) {
-        const size_t test = first + ((size_t)1 << level) - 1 + number;
-        const size_t right = codes[data->columns[test]] > data->thresholds[test];
-        number |= right << level;
+/* The number on the next level of a row that has this number on a level whose tests begin at `first`. */
+static inline size_t pass_level(const foreloop_trees_data *data, size_t first, unsigned level, size_t number,
+                                const int8_t *codes) {
+    const size_t right = codes[data->columns[first + number]] > data->thresholds[first + number];
+    return number | right << level;
+}
+
+/* Level by level, so that the rows' loads overlap. */
+static void add_complete(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
+                         const foreloop_trees_tree *tree) {
+    uint8_t numbers[ROWS] = {0};
+    for (unsigned level = 0; level < tree->depth; level++) {
+        const size_t first = tree->test + ((size_t)1 << level) - 1;
+        for (size_t r = 0; r < row_count; r++)
+            numbers[r] = (uint8_t)pass_level(data, first, level, numbers[r], codes + r);
     }
-    return number;
+    for (size_t r = 0; r < row_count; r++)
+        sums[r] += data->leaves[tree->leaf + numbers[r]];
 }
 
 /* A row's leaf in a tree that is cut into pieces. */
 static size_t pass_pieces(const foreloop_trees_data *data, const foreloop_trees_tree *tree, const int8_t *codes) {
-    size_t piece = 0, state = 0, test = tree->test, exit = tree->exit;
-    for (unsigned levels = 3; levels > 0; levels--)
-        for (size_t i = 0; i < tree->pieces[3 - levels]; i++, piece++) {
-            if (piece == state)
-                state = data->exits[exit + number_row(data, test, levels, codes)];
-            test += ((size_t)1 << levels) - 1;
-            exit += (size_t)1 << levels;
-        }
-    return state;
+    const size_t threes = tree->pieces[0], twos = threes + tree->pieces[1], end = twos + tree->pieces[2];
+    for (size_t piece = 0;;) {
+        /* How many of each kind come before it. */
+        const size_t before[] = {piece < threes ? piece : threes,
+                                 piece < threes ? 0
+                                 : piece < twos ? piece - threes
+                                                : twos - threes,
+                                 piece < twos ? 0 : piece - twos};
+        const size_t first = tree->test + 7 * before[0] + 3 * before[1] + before[2];
+        const size_t exit = tree->exit + 8 * before[0] + 4 * before[1] + 2 * before[2];
+        const unsigned levels = piece < threes ? 3 : piece < twos ? 2 : 1;
+        size_t number = 0;
+        for (unsigned level = 0; level < levels; level++)
+            number = pass_level(data, first + ((size_t)1 << level) - 1, level, number, codes);
+        const size_t state = data->exits[exit + number];
+        if (state <= piece || state >= end)
+            return state;
+        piece = state;
+    }
 }
 
 static void add(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
                 const foreloop_trees_tree *trees, size_t tree_count) {
     for (size_t k = 0; k < tree_count; k++) {
-        const foreloop_trees_tree *tree = &trees[k];
-        const float *leaves = data->leaves + tree->leaf;
-        for (size_t r = 0; r < row_count; r++)
-            sums[r] +=
-                leaves[tree->shape == FORELOOP_TREES_PIECES ? pass_pieces(data, tree, codes + r)
-                                                            : number_row(data, tree->test, tree->depth, codes + r)];
+        if (trees[k].shape == FORELOOP_TREES_PIECES)
+            for (size_t r = 0; r < row_count; r++)
+                sums[r] += data->leaves[trees[k].leaf + pass_pieces(data, &trees[k], codes + r)];
+        else
+            add_complete(sums, codes, row_count, data, &trees[k]);
     }
 }
 
@@ -100,7 +122,7 @@ float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop
 
 void foreloop_trees_f32_ref(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_REF;
-    kernels->costs = (foreloop_trees_costs){.test = 58, .piece_test = 70, .feature = 1150, .step = 23};
+    kernels->costs = (foreloop_trees_costs){.test = 60, .piece_test = 63, .feature = 740, .step = 23};
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

@@ -185,7 +185,7 @@ static void add(float *all_sums, const int8_t *codes, size_t row_count, const fo
 
 void foreloop_trees_f32_avx2(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX2;
-    kernels->costs = (foreloop_trees_costs){.test = 15, .piece_test = 30, .feature = 200, .step = 23};
+    kernels->costs = (foreloop_trees_costs){.test = 13, .piece_test = 14, .feature = 180, .step = 23};
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

@@ -285,7 +285,7 @@ static float add_row(float sum, const float *row, const foreloop_trees_node *nod
 
 void foreloop_trees_f32_avx512(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX512;
-    kernels->costs = (foreloop_trees_costs){.test = 7, .piece_test = 22, .feature = 120, .step = 13};
+    kernels->costs = (foreloop_trees_costs){.test = 4, .piece_test = 7, .feature = 90, .step = 13};
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;
