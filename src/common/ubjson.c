@@ -135,6 +135,10 @@ static double load_double(const unsigned char *bytes) {
     return value;
 }
 
+static double load_real(const unsigned char *bytes, int marker) {
+    return marker == 'd' ? (double)load_float(bytes) : load_double(bytes);
+}
+
 /* A length or count: an integer of any width that is not negative. */
 static foreloop_status read_size(foreloop_json *json, size_t *value) {
     size_t offset = json->offset;
@@ -184,12 +188,10 @@ foreloop_status foreloop_ubjson_float(foreloop_json *json, float *value) {
     foreloop_text bytes = {NULL, 0};
     FORELOOP_TRY(take_number(json, &marker, &bytes));
     const unsigned char *data = (const unsigned char *)bytes.text;
-    if (marker == 'd')
-        *value = load_float(data);
-    else if (marker == 'D')
-        *value = foreloop_double_to_float(load_double(data));
+    if (is_integer(marker))
+        *value = (float)load_integer(data, marker); /* rounded once */
     else if (marker != 'H')
-        *value = (float)load_integer(data, marker);
+        *value = foreloop_double_to_float(load_real(data, marker));
     else if (!foreloop_parse_float(bytes.text, bytes.length, value))
         return foreloop_json_fail(json, "malformed number");
     return FORELOOP_OK;
@@ -200,12 +202,10 @@ foreloop_status foreloop_ubjson_double(foreloop_json *json, double *value) {
     foreloop_text bytes = {NULL, 0};
     FORELOOP_TRY(take_number(json, &marker, &bytes));
     const unsigned char *data = (const unsigned char *)bytes.text;
-    if (marker == 'd')
-        *value = (double)load_float(data);
-    else if (marker == 'D')
-        *value = load_double(data);
-    else if (marker != 'H')
+    if (is_integer(marker))
         *value = (double)load_integer(data, marker);
+    else if (marker != 'H')
+        *value = load_real(data, marker);
     else if (!foreloop_parse_double(bytes.text, bytes.length, value))
         return foreloop_json_fail(json, "malformed number");
     return FORELOOP_OK;
@@ -222,7 +222,7 @@ foreloop_status foreloop_ubjson_int64(foreloop_json *json, int64_t *value) {
     if (marker == 'H') {
         whole = foreloop_parse_int64(bytes.text, bytes.length, &number);
     } else if (marker == 'd' || marker == 'D') {
-        double real = marker == 'd' ? (double)load_float(data) : load_double(data);
+        double real = load_real(data, marker);
         whole = real >= -9223372036854775808.0 && real < 9223372036854775808.0 && real == trunc(real);
         number = whole ? (int64_t)real : 0;
     } else {
