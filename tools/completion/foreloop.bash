@@ -28,7 +28,7 @@ _foreloop() {
     actions) options="--records --full-trace --json" ;;
     inspect) options="--cpu --json" ;;
     pack) options="--output --json" ;;
-    bench) options="--tier --runs --json" ;;
+    bench) options="--model --tier --runs --json" ;;
     help)
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
         return
