@@ -383,23 +383,50 @@ void foreloop_ubjson_skip_numbers(foreloop_json *json) {
 
 /* ---- Typed arrays ------------------------------------------------------------------------------------------------ */
 
+/* Loads `count` integers, whose marker is a constant at each call; gives how many there are before one that is out of
+ * range. */
+static inline size_t load_integers(const unsigned char *bytes, size_t count, int marker, int64_t minimum,
+                                   int64_t maximum, int64_t *items) {
+    const size_t width = fixed_width(marker);
+    size_t good = 0;
+    for (size_t i = 0; i < count; i++)
+        items[i] = load_integer(bytes + width * i, marker);
+    while (good < count && items[good] >= minimum && items[good] <= maximum)
+        good++;
+    return good;
+}
+
 foreloop_status foreloop_ubjson_integers(foreloop_json *json, int64_t minimum, int64_t maximum,
                                          foreloop_integers *list) {
     const int marker = shared_marker(json);
     if (!is_integer(marker))
         return FORELOOP_OK;
-    const size_t count = json->remaining[json->depth - 1], width = fixed_width(marker);
+    const size_t level = json->depth - 1, count = json->remaining[level];
     FORELOOP_TRY(foreloop_reserve(json->scratch.allocator, &list->items, &list->capacity, list->count,
                                   list->count + count, sizeof *list->items, json->error));
     const unsigned char *bytes = place(json);
-    for (size_t i = 0; i < count; i++, bytes += width) {
-        int64_t value = load_integer(bytes, marker);
-        if (value < minimum || value > maximum)
-            break; /* the reader of single values says what is wrong with it */
-        list->items[list->count++] = value;
-        json->offset += width;
-        json->remaining[json->depth - 1]--;
+    int64_t *items = list->items + list->count;
+    size_t good;
+    switch (marker) {
+    case 'i':
+        good = load_integers(bytes, count, 'i', minimum, maximum, items);
+        break;
+    case 'U':
+        good = load_integers(bytes, count, 'U', minimum, maximum, items);
+        break;
+    case 'I':
+        good = load_integers(bytes, count, 'I', minimum, maximum, items);
+        break;
+    case 'l':
+        good = load_integers(bytes, count, 'l', minimum, maximum, items);
+        break;
+    default:
+        good = load_integers(bytes, count, 'L', minimum, maximum, items);
     }
+    /* The reader of single values says what is wrong with the next one. */
+    list->count += good;
+    json->offset += good * fixed_width(marker);
+    json->remaining[level] -= good;
     return FORELOOP_OK;
 }
 

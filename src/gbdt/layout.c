@@ -21,8 +21,9 @@ typedef struct builder {
     foreloop_error *error;
     pending *tests; /* by test */
     size_t capacity;
-    pending *sorted; /* the tests of a chunk, and room for as many */
-    size_t sorted_capacity;
+    pending *room; /* for the tests of a chunk, and for as many */
+    size_t room_capacity;
+    pending *sorted; /* the tests of a chunk, in `room` */
 } builder;
 
 /* ---- Trees ------------------------------------------------------------------------------------------------------- */
@@ -260,22 +261,26 @@ static foreloop_status build_tree(builder *b, size_t index) {
 
 /* ---- Codes ------------------------------------------------------------------------------------------------------- */
 
-/* Sorts by key: digit after digit from the lowest on, each time from one half of `items` to the other, in linear time.
- * The items and, in the end, the result are in the first half. */
-static void sort_pending(pending *items, size_t count) {
+/* Sorts by key: digit after digit from the lowest on, each time from one half of `items` to the other, in linear time;
+ * digits that all keys share, as the upper ones of few features, are passed over. Gives the sorted half. */
+static pending *sort_pending(pending *items, size_t count) {
+    enum { BITS = 11, DIGITS = 1 << BITS };
     pending *from = items, *to = items + count;
-    for (unsigned shift = 0; shift < 64; shift += 8) {
-        size_t places[257] = {0};
+    for (unsigned shift = 0; shift < 64 && count > 0; shift += BITS) {
+        uint32_t places[DIGITS + 1] = {0}; /* tests are fewer than 2^31 */
         for (size_t i = 0; i < count; i++)
-            places[(from[i].key >> shift & 255) + 1]++;
-        for (size_t digit = 0; digit < 256; digit++)
+            places[(from[i].key >> shift) % DIGITS + 1]++;
+        if (places[(from[0].key >> shift) % DIGITS + 1] == count)
+            continue;
+        for (size_t digit = 0; digit < DIGITS; digit++)
             places[digit + 1] += places[digit];
         for (size_t i = 0; i < count; i++)
-            to[places[from[i].key >> shift & 255]++] = from[i];
+            to[places[(from[i].key >> shift) % DIGITS]++] = from[i];
         pending *sorted = to;
         to = from;
         from = sorted;
     }
+    return from;
 }
 
 static uint32_t feature_of(const pending *test) {
@@ -367,12 +372,12 @@ static foreloop_status build_chunks(builder *b, size_t begin, size_t end) {
     foreloop_gbdt_layout *l = b->layout;
     const size_t first = l->trees[begin].test, last = end < b->gbdt->tree_count ? l->trees[end].test : l->test_count;
     size_t count = 0, columns = 0, thresholds;
-    FORELOOP_TRY(foreloop_reserve(&b->gbdt->allocator, &b->sorted, &b->sorted_capacity, 0, 2 * (last - first),
-                                  sizeof *b->sorted, b->error));
+    FORELOOP_TRY(foreloop_reserve(&b->gbdt->allocator, &b->room, &b->room_capacity, 0, 2 * (last - first),
+                                  sizeof *b->room, b->error));
     for (size_t i = first; i < last; i++)
         if (b->tests[i].node != NO_NODE)
-            b->sorted[count++] = b->tests[i];
-    sort_pending(b->sorted, count);
+            b->room[count++] = b->tests[i];
+    b->sorted = sort_pending(b->room, count);
     if (count_columns(b, count) > FORELOOP_TREES_COLUMNS) {
         const size_t middle = begin + (end - begin) / 2;
         FORELOOP_TRY(build_chunks(b, begin, middle));
@@ -504,7 +509,7 @@ foreloop_status foreloop_gbdt_layout_make(foreloop_gbdt *gbdt, foreloop_tier lim
     foreloop_trees_f32_init(&b.layout->kernels, foreloop_cpu_tier(limit));
     foreloop_status status = build(&b);
     foreloop_release(&gbdt->allocator, b.tests);
-    foreloop_release(&gbdt->allocator, b.sorted);
+    foreloop_release(&gbdt->allocator, b.room);
     return status;
 }
 

@@ -72,14 +72,11 @@ static foreloop_status reserve_nodes(foreloop_gbdt *gbdt, size_t count, foreloop
                             sizeof *gbdt->origins, error);
 }
 
-/* Appends a node that, until its turn comes, holds the place of its source in `left`. */
-static foreloop_status push_node(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree, size_t place,
-                                 foreloop_error *error) {
-    FORELOOP_TRY(reserve_nodes(gbdt, 1, error));
+/* Appends a node, for which there is room, that until its turn comes holds the place of its source in `left`. */
+static void push_node(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree, size_t place) {
     gbdt->nodes[gbdt->node_count] = (foreloop_gbdt_node){.left = (uint32_t)place};
     gbdt->origins[gbdt->node_count] = tree->nodes[place].origin;
     gbdt->node_count++;
-    return FORELOOP_OK;
 }
 
 static int compare_categories(const void *a, const void *b, const void *context) {
@@ -116,7 +113,8 @@ static foreloop_status push_child(foreloop_gbdt *gbdt, const foreloop_gbdt_sourc
         return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu: node %lld has two parents, or is in a cycle",
                              gbdt->source_count, (long long)child);
     tree->nodes[child].reached = true;
-    return push_node(gbdt, tree, (size_t)child, error);
+    push_node(gbdt, tree, (size_t)child);
+    return FORELOOP_OK;
 }
 
 /* Fills in node `index` and appends its children. A leaf that is a vector gets the vector's place as its `set`. */
@@ -198,8 +196,9 @@ foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, const foreloop_gbdt_
     FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->trees, &gbdt->tree_capacity, gbdt->tree_count,
                                   gbdt->tree_count + 1, sizeof *gbdt->trees, error));
     foreloop_gbdt_tree made = {.root = (uint32_t)gbdt->node_count, .source = (uint32_t)gbdt->source_count};
+    FORELOOP_TRY(reserve_nodes(gbdt, tree->node_count, error)); /* each node is reached once at the most */
     tree->nodes[0].reached = true;
-    FORELOOP_TRY(push_node(gbdt, tree, 0, error));
+    push_node(gbdt, tree, 0);
     /* Breadth first: the nodes behind `index` are the queue. */
     size_t level_end = gbdt->node_count;
     for (size_t index = made.root; index < gbdt->node_count; index++) {
