@@ -258,6 +258,9 @@ typedef struct foreloop_gbdt_info {
 FORELOOP_API void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info);
 /* The feature's name, or NULL when the model names none or the index is too large. */
 FORELOOP_API const char *foreloop_gbdt_feature_name(const foreloop_gbdt *gbdt, size_t index);
+/* The feature's type as training was told it: "float", "int", "q", "i" (indicator) or "c" (category). NULL when the
+ * model holds no types or the index is too large. Rows hold float32 whatever the type. */
+FORELOOP_API const char *foreloop_gbdt_feature_type(const foreloop_gbdt *gbdt, size_t index);
 
 /* Predicts rows[row_count][stride], f32, the first feature_count of each row; NaN is missing, infinities are numbers.
  * `margin` not 0 gives outputs[row_count][output_count], the raw sums, bit-equal to

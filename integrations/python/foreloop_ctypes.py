@@ -130,7 +130,8 @@ class Library:
                 "foreloop_encoding_count": c.c_size_t, "foreloop_encoding_ids": c.POINTER(c.c_uint32),
                 "foreloop_encoding_offsets": c.POINTER(c.c_size_t), "foreloop_transformer_embedding_size": c.c_size_t,
                 "foreloop_transformer_hidden_size": c.c_size_t, "foreloop_transformer_tokenizer": c.c_void_p,
-                "foreloop_gbdt_feature_name": c.c_char_p, "foreloop_model_kind_name": c.c_char_p,
+                "foreloop_gbdt_feature_name": c.c_char_p, "foreloop_gbdt_feature_type": c.c_char_p,
+                "foreloop_model_kind_name": c.c_char_p,
                 "foreloop_model_feature_name": c.c_char_p, "foreloop_model_transformer": c.c_void_p,
                 "foreloop_model_gbdt": c.c_void_p, "foreloop_workload_latent": c.POINTER(c.c_float),
                 "foreloop_workload_saved_size": c.c_size_t, "foreloop_state_size": c.c_size_t}.items():

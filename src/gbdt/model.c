@@ -44,6 +44,7 @@ void foreloop_gbdt_close(foreloop_gbdt *gbdt) {
     foreloop_release(&allocator, gbdt->categories);
     foreloop_release(&allocator, gbdt->sets);
     foreloop_release(&allocator, (void *)gbdt->feature_names);
+    foreloop_release(&allocator, (void *)gbdt->feature_types);
     foreloop_arena_close(&gbdt->texts);
     foreloop_buffer_close(&gbdt->notes);
     foreloop_release(&allocator, gbdt);
@@ -442,6 +443,10 @@ void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info)
 
 const char *foreloop_gbdt_feature_name(const foreloop_gbdt *gbdt, size_t index) {
     return gbdt && gbdt->feature_names && index < gbdt->feature_count ? gbdt->feature_names[index] : NULL;
+}
+
+const char *foreloop_gbdt_feature_type(const foreloop_gbdt *gbdt, size_t index) {
+    return gbdt && gbdt->feature_types && index < gbdt->feature_count ? gbdt->feature_types[index] : NULL;
 }
 
 void foreloop_gbdt_used_features(const foreloop_gbdt *gbdt, unsigned char *used) {

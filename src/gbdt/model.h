@@ -78,6 +78,7 @@ struct foreloop_gbdt {
     size_t set_count, set_capacity;
 
     const char **feature_names; /* NULL when the model names none */
+    const char **feature_types; /* the same */
     foreloop_arena texts;
     foreloop_buffer notes;
 
