@@ -56,10 +56,12 @@ static foreloop_status read_model(foreloop_tokenizer *tokenizer, foreloop_json *
     tokenizer->is_wordpiece = strcmp(type, "WordPiece") == 0;
     if (!is_bpe && !tokenizer->is_wordpiece)
         return foreloop_component_unsupported(json, "the model \"%s\" is not supported", type);
-    FORELOOP_TRY(foreloop_component_fields(json, read_vocabulary, tokenizer));
-    if (!tokenizer->vocabulary.by_id)
-        return foreloop_json_fail(json, "the model has no field \"vocab\"");
-    foreloop_component_rewind(json);
+    if (!tokenizer->vocabulary.by_id) { /* of a compiled form it is there already */
+        FORELOOP_TRY(foreloop_component_fields(json, read_vocabulary, tokenizer));
+        if (!tokenizer->vocabulary.by_id)
+            return foreloop_json_fail(json, "the model has no field \"vocab\"");
+        foreloop_component_rewind(json);
+    }
     return is_bpe ? foreloop_bpe_read(&tokenizer->bpe, json, &tokenizer->vocabulary, &tokenizer->arena)
                   : foreloop_wordpiece_read(&tokenizer->wordpiece, json, &tokenizer->vocabulary, &tokenizer->arena);
 }
@@ -96,6 +98,9 @@ foreloop_status foreloop_tokenizer_read(foreloop_tokenizer *tokenizer, const voi
     foreloop_json json;
     foreloop_status status;
 
+    if (!tokenizer->vocabulary.by_id)
+        tokenizer->vocabulary.key = foreloop_hash_spread(foreloop_hash_lanes(data, size));
+    tokenizer->added.table.key = tokenizer->vocabulary.key;
     foreloop_json_open(&json, &tokenizer->allocator, data, size, name, error);
     status = find_parts(&json, &parts);
     if (status == FORELOOP_OK && !parts.spans[PART_MODEL].text)

@@ -69,7 +69,7 @@ static foreloop_status normalized_pattern(foreloop_text content, const foreloop_
 static foreloop_status read_token(foreloop_added_tokens *added, foreloop_json *json, const foreloop_token_table *model,
                                   const foreloop_normalizer *normalizer, foreloop_workspace *work, uint64_t *next_id) {
     const foreloop_flag absent = FORELOOP_FLAG_ABSENT;
-    field_set fields = {.arena = added->table.arena,
+    field_set fields = {.arena = added->arena,
                         .single_word = absent,
                         .left_strip = absent,
                         .right_strip = absent,
@@ -99,7 +99,7 @@ static foreloop_status read_token(foreloop_added_tokens *added, foreloop_json *j
     token.pattern = fields.content;
     if (token.normalized && normalizer->count > 0)
         FORELOOP_TRY(
-            normalized_pattern(fields.content, normalizer, work, added->table.arena, &token.pattern, json->error));
+            normalized_pattern(fields.content, normalizer, work, added->arena, &token.pattern, json->error));
     FORELOOP_TRY(foreloop_token_table_put(&added->table, fields.content, token.id, &index, json->error));
     FORELOOP_TRY(foreloop_reserve(added->allocator, &added->tokens, &added->capacity, index, (size_t)index + 1,
                                   sizeof token, json->error));

@@ -21,6 +21,7 @@ typedef struct foreloop_added_matcher {
 
 typedef struct foreloop_added_tokens {
     const foreloop_allocator *allocator;
+    foreloop_arena *arena;        /* of the patterns; borrowed */
     foreloop_token_table table;   /* contents and ids */
     foreloop_added_token *tokens; /* by the table's index */
     size_t capacity;

@@ -7,29 +7,53 @@
 
 /* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
+static foreloop_tokenizer *create(const foreloop_allocator *allocator) {
+    foreloop_tokenizer *created = foreloop_allocate_zeroed(allocator, 1, sizeof *created);
+
+    if (!created)
+        return NULL;
+    created->allocator = *allocator;
+    created->arena.allocator = &created->allocator;
+    created->vocabulary.allocator = &created->allocator;
+    created->bpe.allocator = &created->allocator;
+    created->bpe.merges.allocator = &created->allocator;
+    created->added.allocator = &created->allocator;
+    created->added.arena = &created->arena;
+    created->added.table.allocator = &created->allocator;
+    return created;
+}
+
+/* Reads the document, and gives the tokenizer away or closes it. */
+static foreloop_status finish_opening(foreloop_tokenizer *created, const void *data, size_t size, const char *name,
+                                      foreloop_tokenizer **tokenizer, foreloop_error *error) {
+    foreloop_status status = foreloop_tokenizer_read(created, data, size, name, error);
+    if (status == FORELOOP_OK)
+        *tokenizer = created;
+    else
+        foreloop_tokenizer_close(created);
+    return status;
+}
+
 foreloop_status foreloop_tokenizer_open_named(foreloop_tokenizer **tokenizer, const void *data, size_t size,
                                               const char *name, const foreloop_allocator *allocator,
                                               foreloop_error *error) {
-    foreloop_tokenizer *opened = foreloop_allocate_zeroed(allocator, 1, sizeof *opened);
-    foreloop_status status;
+    foreloop_tokenizer *created = create(allocator);
+    if (!created)
+        return foreloop_fail_memory(error, 1, sizeof *created, "a tokenizer");
+    return finish_opening(created, data, size, name, tokenizer, error);
+}
 
-    if (!opened)
-        return foreloop_fail_memory(error, 1, sizeof *opened, "a tokenizer");
-    opened->allocator = *allocator;
-    opened->arena.allocator = &opened->allocator;
-    opened->vocabulary.allocator = &opened->allocator;
-    opened->vocabulary.arena = &opened->arena;
-    opened->bpe.allocator = &opened->allocator;
-    opened->added.allocator = &opened->allocator;
-    opened->added.table.allocator = &opened->allocator;
-    opened->added.table.arena = &opened->arena;
-    status = foreloop_tokenizer_read(opened, data, size, name, error);
-    if (status != FORELOOP_OK) {
-        foreloop_tokenizer_close(opened);
-        return status;
-    }
-    *tokenizer = opened;
-    return FORELOOP_OK;
+foreloop_status foreloop_tokenizer_open_compiled(foreloop_tokenizer **tokenizer, const void *data, size_t size,
+                                                 const char *name, const foreloop_allocator *allocator,
+                                                 foreloop_error *error) {
+    foreloop_tokenizer *created = create(allocator);
+    foreloop_text rest;
+    if (!created)
+        return foreloop_fail_memory(error, 1, sizeof *created, "a tokenizer");
+    if (foreloop_tokenizer_attach(created, data, size, &rest))
+        return finish_opening(created, rest.text, rest.length, name, tokenizer, error);
+    foreloop_tokenizer_close(created);
+    return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "%s: its compiled form is damaged: pack the model again", name);
 }
 
 foreloop_status foreloop_tokenizer_open_memory(foreloop_tokenizer **tokenizer, const void *data, size_t size,
@@ -101,7 +125,7 @@ const char *foreloop_tokenizer_token(const foreloop_tokenizer *tokenizer, uint32
         table = &tokenizer->vocabulary;
         index = foreloop_token_table_find_id(table, id);
     }
-    return index == FORELOOP_NO_TOKEN ? NULL : table->entries[index].text;
+    return index == FORELOOP_NO_TOKEN ? NULL : foreloop_token_text(table, index);
 }
 
 int foreloop_tokenizer_find(const foreloop_tokenizer *tokenizer, const char *token, uint32_t *id) {
@@ -226,7 +250,7 @@ static foreloop_status add_word(foreloop_encoding *encoding, input_text input, f
                               text->spans[piece.begin + token->end - 1].end};
         uint32_t leading = 0, trailing = 0;
         if (tokenizer->post_processor.trim_count > 0)
-            foreloop_count_edge_spaces(entry->text, entry->length, &leading, &trailing);
+            foreloop_count_edge_spaces(tokenizer->vocabulary.texts + entry->begin, entry->length, &leading, &trailing);
         FORELOOP_TRY(add_piece_token(encoding, input, entry->id, span, leading, trailing, error));
     }
     return FORELOOP_OK;

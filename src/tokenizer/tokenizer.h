@@ -43,6 +43,18 @@ struct foreloop_encoding {
 foreloop_status foreloop_tokenizer_read(foreloop_tokenizer *tokenizer, const void *data, size_t size, const char *name,
                                         foreloop_error *error);
 
+/* compiled.c: appends the compiled form of a tokenizer that was read from source[size], which begins at a multiple of
+ * FORELOOP_ALIGNMENT in the buffer. The version changes with every change of its layout or of what is derived. */
+#define FORELOOP_TOKENIZER_COMPILED_VERSION 1
+foreloop_status foreloop_tokenizer_compile(const foreloop_tokenizer *tokenizer, const void *source, size_t size,
+                                           foreloop_buffer *out, foreloop_error *error);
+/* Lets the tables be those of a compiled form, data[size], which is borrowed, and gives the rest of its tokenizer.json.
+ * False for content that the tables cannot be used with. */
+bool foreloop_tokenizer_attach(foreloop_tokenizer *tokenizer, const void *data, size_t size, foreloop_text *rest);
+foreloop_status foreloop_tokenizer_open_compiled(foreloop_tokenizer **tokenizer, const void *data, size_t size,
+                                                 const char *name, const foreloop_allocator *allocator,
+                                                 foreloop_error *error);
+
 /* foreloop_tokenizer_open_memory with the document's name for messages. */
 foreloop_status foreloop_tokenizer_open_named(foreloop_tokenizer **tokenizer, const void *data, size_t size,
                                               const char *name, const foreloop_allocator *allocator,
