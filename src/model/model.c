@@ -73,9 +73,10 @@ static foreloop_status load_tokenizer(const foreloop_model *model, foreloop_toke
     foreloop_bytes content;
     FORELOOP_TRY(foreloop_compiled_content(model->bundle.compiled[FORELOOP_BUNDLE_TOKENIZER],
                                            FORELOOP_TOKENIZER_COMPILED_VERSION, text, name, &content, error));
-    return content.data
-               ? foreloop_tokenizer_open_compiled(tokenizer, content.data, content.size, name, &model->allocator, error)
-               : foreloop_tokenizer_open_named(tokenizer, text.data, text.size, name, &model->allocator, error);
+    return content.data ? foreloop_tokenizer_open_compiled(tokenizer, content.data, content.size, name,
+                                                           &model->allocator, model->tier, error)
+                        : foreloop_tokenizer_open_named(tokenizer, text.data, text.size, name, &model->allocator,
+                                                        model->tier, error);
 }
 
 static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error) {

@@ -7,9 +7,23 @@
 #include "tokenizer/tokenizer.h"
 #include <string.h>
 
-enum { SECTION_REST, SECTION_ENTRIES, SECTION_BY_ID, SECTION_SLOTS, SECTION_MERGES, SECTION_TEXTS, SECTIONS };
-static const size_t element_sizes[SECTIONS] = {
-    1, sizeof(foreloop_token_entry), sizeof(uint32_t), sizeof(uint64_t), sizeof(foreloop_merge), 1};
+enum {
+    SECTION_REST,
+    SECTION_ENTRIES,
+    SECTION_BY_ID,
+    SECTION_SLOTS,
+    SECTION_MERGES,
+    SECTION_JOINS,
+    SECTION_TEXTS,
+    SECTIONS
+};
+static const size_t element_sizes[SECTIONS] = {1,
+                                               sizeof(foreloop_token_entry),
+                                               sizeof(uint32_t),
+                                               sizeof(uint64_t),
+                                               sizeof(foreloop_merge),
+                                               sizeof(foreloop_byte_joins),
+                                               1};
 
 /* In front; behind it the sections, each at a multiple of FORELOOP_ALIGNMENT. */
 typedef struct compiled_head {
@@ -86,12 +100,14 @@ foreloop_status foreloop_tokenizer_compile(const foreloop_tokenizer *tokenizer, 
                                      [SECTION_BY_ID] = table->count,
                                      [SECTION_SLOTS] = table->slot_count,
                                      [SECTION_MERGES] = merges->slot_count,
+                                     [SECTION_JOINS] = tokenizer->byte_words.usable,
                                      [SECTION_TEXTS] = table->text_size},
                           .key = table->key,
                           .merge_key = merges->key,
                           .merge_count = merges->count,
                           .is_bpe = !tokenizer->is_wordpiece};
-    const void *sections[SECTIONS] = {NULL, table->entries, table->by_id, table->slots, merges->slots, table->texts};
+    const void *sections[SECTIONS] = {
+        NULL, table->entries, table->by_id, table->slots, merges->slots, &tokenizer->byte_words.joins, table->texts};
 
     FORELOOP_TRY(put(out, &head, sizeof head, error)); /* known at the end */
     FORELOOP_TRY(pad(out, start, error));
@@ -147,6 +163,10 @@ bool foreloop_tokenizer_attach(foreloop_tokenizer *tokenizer, const void *data, 
         merges->slot_count = (size_t)head.counts[SECTION_MERGES];
         merges->count = (size_t)head.merge_count;
         merges->key = head.merge_key;
+    }
+    if (head.counts[SECTION_JOINS] == 1) {
+        memcpy(&tokenizer->byte_words.joins, sections[SECTION_JOINS], sizeof tokenizer->byte_words.joins);
+        tokenizer->byte_words.has_joins = true;
     }
     rest->text = sections[SECTION_REST];
     rest->length = (size_t)head.counts[SECTION_REST];

@@ -2,11 +2,20 @@
 #include "tokenizer/tokenizer.h"
 #include <string.h>
 
-/* The parts of the document, each with its place; read after all are known. Truncation, padding and decoder play no
- * part in tokenizing. */
-enum { PART_MODEL, PART_NORMALIZER, PART_PRE_TOKENIZER, PART_ADDED_TOKENS, PART_POST_PROCESSOR, PART_COUNT };
-static const char *const part_names[PART_COUNT] = {"model", "normalizer", "pre_tokenizer", "added_tokens",
-                                                   "post_processor"};
+/* The parts of the document, each with its place; read after all are known. */
+enum {
+    PART_MODEL,
+    PART_NORMALIZER,
+    PART_PRE_TOKENIZER,
+    PART_ADDED_TOKENS,
+    PART_POST_PROCESSOR,
+    PART_DECODER,
+    PART_TRUNCATION,
+    PART_PADDING,
+    PART_COUNT
+};
+static const char *const part_names[PART_COUNT] = {"model",          "normalizer", "pre_tokenizer", "added_tokens",
+                                                   "post_processor", "decoder",    "truncation",    "padding"};
 
 typedef struct part_spans {
     foreloop_text spans[PART_COUNT];
@@ -86,8 +95,14 @@ static foreloop_status read_part(foreloop_tokenizer *tokenizer, foreloop_json *j
         return foreloop_pretokenizer_read(&tokenizer->pretokenizer, json, &tokenizer->arena);
     case PART_ADDED_TOKENS:
         return read_added_tokens(tokenizer, json);
-    default:
+    case PART_POST_PROCESSOR:
         return foreloop_post_processor_read(&tokenizer->post_processor, json, &tokenizer->arena);
+    case PART_DECODER:
+        return foreloop_decoder_read(&tokenizer->decoder, json, &tokenizer->arena);
+    case PART_TRUNCATION:
+        return foreloop_truncation_read(&tokenizer->truncation, json);
+    default:
+        return foreloop_padding_read(&tokenizer->padding, json);
     }
 }
 
@@ -121,5 +136,7 @@ foreloop_status foreloop_tokenizer_read(foreloop_tokenizer *tokenizer, const voi
         status = read_part(tokenizer, &json, part);
         foreloop_json_close(&json);
     }
+    if (status == FORELOOP_OK && !tokenizer->is_wordpiece)
+        foreloop_byte_words_init(&tokenizer->byte_words, &tokenizer->bpe, &tokenizer->pretokenizer, tokenizer->tier);
     return status;
 }

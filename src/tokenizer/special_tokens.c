@@ -96,10 +96,10 @@ static foreloop_status read_token(foreloop_added_tokens *added, foreloop_json *j
     token.left_strip = fields.left_strip == 1;
     token.right_strip = fields.right_strip == 1;
     token.normalized = fields.normalized == 1;
+    token.special = fields.special == 1;
     token.pattern = fields.content;
     if (token.normalized && normalizer->count > 0)
-        FORELOOP_TRY(
-            normalized_pattern(fields.content, normalizer, work, added->arena, &token.pattern, json->error));
+        FORELOOP_TRY(normalized_pattern(fields.content, normalizer, work, added->arena, &token.pattern, json->error));
     FORELOOP_TRY(foreloop_token_table_put(&added->table, fields.content, token.id, &index, json->error));
     FORELOOP_TRY(foreloop_reserve(added->allocator, &added->tokens, &added->capacity, index, (size_t)index + 1,
                                   sizeof token, json->error));
@@ -264,8 +264,8 @@ static foreloop_status add_match(foreloop_workspace *work, foreloop_piece piece,
     }
     FORELOOP_TRY(foreloop_workspace_add(work, before, error));
     foreloop_count_edge_spaces(text->bytes + begin, end - begin, &match.leading, &match.trailing);
-    match.begin = text->spans[begin].begin;
-    match.end = text->spans[end - 1].end;
+    match.begin = foreloop_aligned_span(text, begin).begin;
+    match.end = foreloop_aligned_span(text, end - 1).end;
     *last = end;
     return foreloop_workspace_add(work, match, error);
 }

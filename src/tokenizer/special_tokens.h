@@ -9,7 +9,7 @@
 typedef struct foreloop_added_token {
     foreloop_text pattern; /* the content, or for normalized tokens what the normalizer makes of it */
     uint32_t id;
-    bool single_word, left_strip, right_strip, normalized;
+    bool single_word, left_strip, right_strip, normalized, special;
 } foreloop_added_token;
 
 /* Patterns in order of their bytes, to be narrowed byte by byte. */

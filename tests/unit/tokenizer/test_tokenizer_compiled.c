@@ -10,7 +10,8 @@ static const char text[] =
 static foreloop_tokenizer *open_compiled(const void *data, size_t size, const foreloop_allocator *allocator) {
     foreloop_tokenizer *tokenizer = NULL;
     foreloop_error error = {0};
-    if (foreloop_tokenizer_open_compiled(&tokenizer, data, size, "test", allocator, &error) != FORELOOP_OK)
+    if (foreloop_tokenizer_open_compiled(&tokenizer, data, size, "test", allocator, FORELOOP_TIER_REF, &error) !=
+        FORELOOP_OK)
         CHECK(error.message[0] != 0, "a message");
     return tokenizer;
 }
@@ -40,7 +41,8 @@ static void check_file(const char *directory, const char *name, const foreloop_a
     for (size_t size = 0; size < buffer.size; size += size < 256 ? 1 : 101) {
         memcpy(copy, buffer.data, size);
         again = NULL;
-        if (foreloop_tokenizer_open_compiled(&again, copy, size, "test", allocator, NULL) == FORELOOP_OK)
+        if (foreloop_tokenizer_open_compiled(&again, copy, size, "test", allocator, FORELOOP_TIER_REF, NULL) ==
+            FORELOOP_OK)
             foreloop_tokenizer_close(again);
         opened += again != NULL;
     }
@@ -50,7 +52,8 @@ static void check_file(const char *directory, const char *name, const foreloop_a
         memcpy(copy, buffer.data, buffer.size);
         copy[i] ^= (unsigned char)(i % 3 == 0 ? 0xFF : 1 << i % 8);
         again = NULL;
-        if (foreloop_tokenizer_open_compiled(&again, copy, buffer.size, "test", allocator, NULL) == FORELOOP_OK)
+        if (foreloop_tokenizer_open_compiled(&again, copy, buffer.size, "test", allocator, FORELOOP_TIER_REF, NULL) ==
+            FORELOOP_OK)
             tokens_text(again, text, strlen(text), 1, found, sizeof found);
         foreloop_tokenizer_close(again);
     }
