@@ -69,13 +69,14 @@ void foreloop_byte_words_init(foreloop_byte_words *words, const foreloop_bpe *bp
 
 /* ---- Cache ------------------------------------------------------------------------------------------------------- */
 
-enum { CACHED_BYTES = 23, CACHED_TOKENS = 8, SETS = 4096, WAYS = 2 };
+enum { CACHED_BYTES = 23, CACHED_TOKENS = 7, SETS = 4096, WAYS = 2 };
 
 /* One cache line. */
 typedef struct foreloop_cached_word {
     uint64_t key[3]; /* the word, filled up with zeros; the highest byte is its length, 0 in a free entry */
-    uint32_t ids[CACHED_TOKENS];
-    uint8_t sizes[CACHED_TOKENS]; /* of the tokens, in bytes; 0 behind the last */
+    uint32_t ids[CACHED_TOKENS + 1];
+    uint8_t sizes[CACHED_TOKENS]; /* of the tokens, in bytes */
+    uint8_t count;
 } cached_word;
 _Static_assert(SETS == 1 << 12, "find_set takes 12 bits");
 _Static_assert(sizeof(cached_word) == FORELOOP_ALIGNMENT, "an entry of the cache is one line of the processor's");
@@ -95,24 +96,41 @@ static inline uint64_t keep_bytes(uint64_t word, size_t length) {
     return length >= 8 ? word : word & ((UINT64_C(1) << 8 * length) - 1);
 }
 
+static inline uint64_t load_word(const char *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
 static inline word_key make_key(const foreloop_byte_run *run, size_t begin, size_t length) {
+    const char *bytes = run->text->bytes + begin;
     word_key key = {{0, 0, 0}};
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     /* Reads beyond the word where there is more of the text. */
     if (run->text->size - begin >= sizeof key) {
-        memcpy(&key, run->text->bytes + begin, sizeof key);
-        key.parts[0] = keep_bytes(key.parts[0], length);
-        key.parts[1] = length > 8 ? keep_bytes(key.parts[1], length - 8) : 0;
-        key.parts[2] = length > 16 ? keep_bytes(key.parts[2], length - 16) : 0;
-        key.parts[2] |= (uint64_t)length << 56;
+        key.parts[0] = keep_bytes(load_word(bytes), length);
+        key.parts[1] = length > 8 ? keep_bytes(load_word(bytes + 8), length - 8) : 0;
+        key.parts[2] = (length > 16 ? keep_bytes(load_word(bytes + 16), length - 16) : 0) | (uint64_t)length << 56;
         return key;
     }
 #endif
-    unsigned char bytes[sizeof key] = {0};
-    memcpy(bytes, run->text->bytes + begin, length);
-    bytes[sizeof key - 1] = (unsigned char)length;
-    memcpy(&key, bytes, sizeof key);
+    char padded[sizeof key] = {0};
+    memcpy(padded, bytes, length);
+    padded[sizeof key - 1] = (char)length;
+    for (size_t i = 0; i < 3; i++)
+        key.parts[i] = load_word(padded + 8 * i);
     return key;
+}
+
+/* Longer runs of one byte, as of blanks, have a key as well: their length tells them from words. */
+static inline bool is_run(const foreloop_byte_run *run, size_t begin, size_t length) {
+    const char *bytes = run->text->bytes + begin;
+    return length <= UINT8_MAX && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+static inline word_key make_run_key(const foreloop_byte_run *run, size_t begin, size_t length) {
+    const uint64_t bytes = UINT64_C(0x0101010101010101) * (unsigned char)run->text->bytes[begin];
+    return (word_key){{bytes, bytes, bytes >> 8 | (uint64_t)length << 56}};
 }
 
 /* The set of a word. Whoever chooses words to fill one set gains no more than that they are merged each time. */
@@ -138,6 +156,11 @@ static foreloop_span trim(const foreloop_byte_run *run, foreloop_span span, size
         leading++;
     while (begin + trailing < end && bytes[end - 1 - trailing] == ' ')
         trailing++;
+    if (run->plain_words && begin > 0 && run->list->count > run->first) { /* each blank is one byte of the input */
+        span.begin += leading;
+        span.end = span.end - trailing > span.begin ? span.end - trailing : span.begin;
+        return span;
+    }
     return foreloop_post_processor_trim(run->processor, run->input.text, run->input.length, span, leading, trailing,
                                         run->list->count == run->first);
 }
@@ -159,8 +182,38 @@ static inline void put_token(const foreloop_byte_run *run, uint32_t id, size_t b
     foreloop_token_list_put(run->list, id, span);
 }
 
+/* The tokens of a word in the input that need no look at their edges: it is ASCII, and has no white space but perhaps a
+ * blank in front, which trimming takes off. There is room for the whole entry. */
+static inline void put_plain(foreloop_token_list *list, const cached_word *entry, size_t begin, size_t trimmed) {
+    const size_t count = entry->count;
+    size_t *offsets = list->offsets + 2 * list->count, end = begin + entry->sizes[0];
+
+    memcpy(list->ids + list->count, entry->ids, sizeof entry->ids);
+    offsets[0] = begin + trimmed;
+    offsets[1] = end;
+    for (size_t i = 1; i < count; i++) {
+        offsets[2 * i] = end;
+        end += entry->sizes[i];
+        offsets[2 * i + 1] = end;
+    }
+    list->count += count;
+}
+
 static inline void put_cached(const foreloop_byte_run *run, const cached_word *entry, size_t begin) {
-    for (size_t i = 0; i < CACHED_TOKENS && entry->sizes[i] > 0; i++) {
+    const uint64_t high_bits = UINT64_C(0x8080808080808080), head = entry->key[0];
+    const unsigned char first = (unsigned char)run->text->bytes[begin];
+    const bool is_plain = run->plain_words && ((head | entry->key[1] | entry->key[2]) & high_bits) == 0;
+
+    if (is_plain && first > ' ') {
+        put_plain(run->list, entry, begin, 0);
+        return;
+    }
+    if (is_plain && first == ' ' && entry->sizes[0] > 1 && (unsigned char)run->text->bytes[begin + 1] > ' ' &&
+        begin > 0 && run->list->count > run->first) {
+        put_plain(run->list, entry, begin, run->processor->trim_count);
+        return;
+    }
+    for (size_t i = 0; i < entry->count; i++) {
         put_token(run, entry->ids[i], begin, begin + entry->sizes[i]);
         begin += entry->sizes[i];
     }
@@ -183,7 +236,7 @@ static foreloop_status merge_word(const foreloop_byte_run *run, size_t begin, si
             put_token(run, tokens[symbols[i]].id, begin, begin + sizes[i]);
         if (!entry || count > CACHED_TOKENS)
             return FORELOOP_OK;
-        memset(entry->sizes, 0, sizeof entry->sizes);
+        entry->count = (uint8_t)count;
         for (size_t i = 0; i < count; i++) {
             entry->ids[i] = tokens[symbols[i]].id;
             entry->sizes[i] = (uint8_t)sizes[i];
@@ -228,30 +281,30 @@ static foreloop_status find_whole(const foreloop_byte_run *run, size_t begin, si
 /* Adds a word that is not in the cache, and puts it there. */
 static foreloop_status add_new(const foreloop_byte_run *run, size_t begin, size_t end, const word_key *key,
                                cached_word *set, foreloop_error *error) {
-    cached_word added = {.sizes = {0}};
+    cached_word added = {.key = {key->parts[0], key->parts[1], key->parts[2]}};
     uint32_t whole;
 
     FORELOOP_TRY(find_whole(run, begin, end, &whole, error));
     if (whole != FORELOOP_NO_TOKEN) {
         added.ids[0] = run->bpe->vocabulary->entries[whole].id;
         added.sizes[0] = (uint8_t)(end - begin);
+        added.count = 1;
         put_cached(run, &added, begin);
     } else {
         FORELOOP_TRY(merge_word(run, begin, end, &added, error));
     }
-    if (added.sizes[0] > 0) { /* the newest first, the oldest out */
-        memcpy(added.key, key->parts, sizeof added.key);
+    if (added.count > 0) { /* the newest first, the oldest out */
         set[1] = set[0];
         set[0] = added;
     }
     return FORELOOP_OK;
 }
 
-static inline foreloop_status add_short(const foreloop_byte_run *run, size_t begin, size_t end, foreloop_error *error) {
-    const word_key key = make_key(run, begin, end - begin);
+static inline foreloop_status add_keyed(const foreloop_byte_run *run, size_t begin, size_t end, word_key key,
+                                        foreloop_error *error) {
     cached_word *set = find_set(run->cache, &key);
 
-    FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->bpe->allocator, CACHED_TOKENS, error));
+    FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->bpe->allocator, CACHED_TOKENS + 1, error));
     if (is_word(&set[0], &key))
         put_cached(run, &set[0], begin);
     else if (is_word(&set[1], &key))
@@ -259,6 +312,10 @@ static inline foreloop_status add_short(const foreloop_byte_run *run, size_t beg
     else
         return add_new(run, begin, end, &key, set, error);
     return FORELOOP_OK;
+}
+
+static inline foreloop_status add_short(const foreloop_byte_run *run, size_t begin, size_t end, foreloop_error *error) {
+    return add_keyed(run, begin, end, make_key(run, begin, end - begin), error);
 }
 
 /* The end of the part of a word that begins at `begin`: no merge joins it to what follows. */
@@ -286,6 +343,8 @@ static foreloop_status add_long(const foreloop_byte_run *run, size_t begin, size
         part = part_end(run, begin, end);
         if (part - begin <= CACHED_BYTES)
             FORELOOP_TRY(add_short(run, begin, part, error));
+        else if (is_run(run, begin, part - begin))
+            FORELOOP_TRY(add_keyed(run, begin, part, make_run_key(run, begin, part - begin), error));
         else
             FORELOOP_TRY(merge_word(run, begin, part, NULL, error));
     }

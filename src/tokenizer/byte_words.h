@@ -49,7 +49,8 @@ typedef struct foreloop_byte_run {
     const foreloop_aligned_text *text;
     foreloop_text input;
     foreloop_token_list *list;
-    size_t first; /* the text's first token in the list */
+    size_t first;     /* the text's first token in the list */
+    bool plain_words; /* the text is the input, words come by the pattern, and offsets are trimmed once at the most */
 } foreloop_byte_run;
 
 /* Appends the tokens of text[begin .. end). */

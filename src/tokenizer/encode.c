@@ -129,22 +129,23 @@ static foreloop_status add_text(const token_sink *sink, foreloop_error *error) {
     foreloop_workspace *work = &encoding->work;
     const bool by_bytes = tokenizer->byte_words.usable && !sink->with_as_first;
     const size_t steps = by_bytes ? tokenizer->byte_words.steps : tokenizer->pretokenizer.count;
-    const foreloop_byte_run run = {.words = &tokenizer->byte_words,
-                                   .bpe = &tokenizer->bpe,
-                                   .processor = &tokenizer->post_processor,
-                                   .scratch = &encoding->bpe,
-                                   .cache = &encoding->cache,
-                                   .long_tokens = &encoding->word_tokens,
-                                   .text = &work->text,
-                                   .input = sink->input,
-                                   .list = sink->list,
-                                   .first = sink->first};
+    foreloop_byte_run run = {.words = &tokenizer->byte_words,
+                             .bpe = &tokenizer->bpe,
+                             .processor = &tokenizer->post_processor,
+                             .scratch = &encoding->bpe,
+                             .cache = &encoding->cache,
+                             .long_tokens = &encoding->word_tokens,
+                             .text = &work->text,
+                             .input = sink->input,
+                             .list = sink->list,
+                             .first = sink->first};
 
     FORELOOP_TRY(foreloop_workspace_begin(work, sink->input.text, sink->input.length, error));
     FORELOOP_TRY(foreloop_added_tokens_split(&tokenizer->added.raw, work, error));
     FORELOOP_TRY(foreloop_normalizer_run(&tokenizer->normalizer, work, error));
     FORELOOP_TRY(foreloop_added_tokens_split(&tokenizer->added.normalized, work, error));
     FORELOOP_TRY(foreloop_pretokenizer_run(&tokenizer->pretokenizer, steps, work, error));
+    run.plain_words = work->text.is_input && run.words->by_pattern && run.processor->trim_count <= 1;
     for (size_t i = 0; i < work->pieces.count; i++) {
         foreloop_piece piece = work->pieces.items[i];
         const foreloop_span span = {piece.begin, piece.end};

@@ -134,7 +134,7 @@ static size_t next_start(foreloop_gpt2_scanner *scanner, size_t position) {
     return scanner->end;
 }
 
-size_t foreloop_gpt2_scanner_next(foreloop_gpt2_scanner *scanner, size_t position) {
+size_t foreloop_gpt2_scanner_any(foreloop_gpt2_scanner *scanner, size_t position) {
     const size_t next = next_start(scanner, position);
     if (next == position)
         return foreloop_gpt2_word_end(scanner->text, position, scanner->end);

@@ -22,7 +22,16 @@ typedef struct foreloop_gpt2_scanner {
 
 void foreloop_gpt2_scanner_begin(foreloop_gpt2_scanner *scanner, foreloop_classify_ascii *classify, const char *text,
                                  size_t begin, size_t end);
-/* The end of the word that begins at `position`, the piece's begin or the last word's end. */
-size_t foreloop_gpt2_scanner_next(foreloop_gpt2_scanner *scanner, size_t position);
+/* The end of the word that begins at `position`, the piece's begin or the last word's end: any word's, and the same for
+ * the usual one, which ends in the block at hand. */
+size_t foreloop_gpt2_scanner_any(foreloop_gpt2_scanner *scanner, size_t position);
+static inline size_t foreloop_gpt2_scanner_next(foreloop_gpt2_scanner *scanner, size_t position) {
+    const size_t at = position - scanner->block;
+    /* Of two shifts, as their sum may be 64; a scalar walk may have left the block at hand behind. */
+    const uint64_t behind = at < FORELOOP_CLASSIFY_BYTES ? scanner->starts & UINT64_MAX << at << 1 : 0;
+    if (behind == 0 || scanner->text[position] == '\'')
+        return foreloop_gpt2_scanner_any(scanner, position);
+    return scanner->block + (size_t)__builtin_ctzll(behind);
+}
 
 #endif

@@ -133,6 +133,10 @@ static foreloop_status build_matcher(const foreloop_added_tokens *added, bool no
             matcher->patterns[matcher->count++] = token;
     }
     foreloop_sort(matcher->patterns, matcher->count, sizeof *matcher->patterns, compare_patterns, NULL);
+    matcher->only_first = -1;
+    if (matcher->count > 0 &&
+        matcher->patterns[0]->pattern.text[0] == matcher->patterns[matcher->count - 1]->pattern.text[0])
+        matcher->only_first = (unsigned char)matcher->patterns[0]->pattern.text[0];
     for (size_t byte = 0, i = 0; byte <= 256; byte++) {
         while (i < matcher->count && (unsigned char)matcher->patterns[i]->pattern.text[0] < byte)
             i++;
@@ -277,6 +281,12 @@ static foreloop_status split_piece(const void *context, foreloop_workspace *work
     size_t position = piece.begin, last = piece.begin;
 
     while (position < piece.end) {
+        if (matcher->only_first >= 0) {
+            const char *next = memchr(text->bytes + position, matcher->only_first, piece.end - position);
+            if (!next)
+                break;
+            position = (size_t)(next - text->bytes);
+        }
         const foreloop_added_token *token = longest_match(matcher, text->bytes + position, piece.end - position);
         size_t begin = position;
         if (!token) {

@@ -16,6 +16,7 @@ typedef struct foreloop_added_token {
 typedef struct foreloop_added_matcher {
     const foreloop_added_token **patterns;
     size_t count;
+    int only_first;    /* the byte that all begin with, or -1 */
     size_t first[257]; /* patterns that begin with byte b: first[b] .. first[b + 1] - 1 */
 } foreloop_added_matcher;
 
