@@ -7,7 +7,9 @@
 #include "common/sized.h"
 #include "gbdt/model.h"
 #include "kernels_cpu/cpu.h"
+#include "model/compiled.h"
 #include "model/text_encoder.h"
+#include "tokenizer/tokenizer.h"
 #include "transformer/config.h"
 #include <float.h>
 #include <math.h>
@@ -63,6 +65,20 @@ static foreloop_status load_projection(const foreloop_model *model, size_t hidde
     return FORELOOP_OK;
 }
 
+/* From its compiled form where there is one that fits. */
+static foreloop_status load_tokenizer(const foreloop_model *model, foreloop_tokenizer **tokenizer,
+                                      foreloop_error *error) {
+    const foreloop_bytes text = model->bundle.texts[FORELOOP_BUNDLE_TOKENIZER];
+    const char *name = foreloop_bundle_text_names[FORELOOP_BUNDLE_TOKENIZER];
+    foreloop_bytes content;
+    FORELOOP_TRY(foreloop_compiled_content(model->bundle.compiled[FORELOOP_BUNDLE_TOKENIZER],
+                                           FORELOOP_TOKENIZER_COMPILED_VERSION, text, name, &content, error));
+    return content.data ? foreloop_tokenizer_open_compiled(tokenizer, content.data, content.size, name,
+                                                           &model->allocator, model->tier, error)
+                        : foreloop_tokenizer_open_named(tokenizer, text.data, text.size, name, &model->allocator,
+                                                        model->tier, error);
+}
+
 static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error) {
     const foreloop_manifest *manifest = &model->manifest;
     foreloop_transformer_config config;
@@ -72,12 +88,9 @@ static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error
                              "model.json: latent_size is %zu, but the encoder's hidden_size is %zu and there is no "
                              "projection",
                              manifest->latent_size, config.hidden_size);
-    const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_TOKENIZER];
-    foreloop_options options = {.size = sizeof options, .allocator = &model->allocator};
     foreloop_tokenizer *tokenizer = NULL;
-    foreloop_status status = foreloop_tokenizer_open_memory(&tokenizer, text->data, text->size, &options, error);
-    if (status != FORELOOP_OK)
-        return foreloop_error_prefix(error, status, "%s", foreloop_bundle_text_names[FORELOOP_BUNDLE_TOKENIZER]);
+    FORELOOP_TRY(load_tokenizer(model, &tokenizer, error));
+    foreloop_status status = FORELOOP_OK;
     foreloop_pooling pooling = {.window_length = manifest->window_length,
                                 .window_stride = manifest->window_stride,
                                 .normalize = manifest->normalize};
@@ -270,7 +283,19 @@ foreloop_status foreloop_model_pack(const char *directory, const char *path, con
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_pack: an argument is NULL");
     foreloop_model *model;
     FORELOOP_TRY(foreloop_model_open(&model, directory, options, error));
-    foreloop_status status = foreloop_bundle_pack(&model->bundle, path, error);
+    const foreloop_bytes source = model->bundle.texts[FORELOOP_BUNDLE_TOKENIZER];
+    const foreloop_tokenizer *tokenizer = foreloop_transformer_tokenizer(model->transformer);
+    foreloop_bytes compiled[FORELOOP_BUNDLE_TEXTS] = {{NULL, 0}};
+    foreloop_buffer buffer = {.allocator = &model->allocator};
+    foreloop_status status = foreloop_compiled_begin(&buffer, error);
+    if (status == FORELOOP_OK)
+        status = foreloop_tokenizer_compile(tokenizer, source.data, source.size, &buffer, error);
+    if (status == FORELOOP_OK) {
+        foreloop_compiled_finish(&buffer, FORELOOP_TOKENIZER_COMPILED_VERSION, source);
+        compiled[FORELOOP_BUNDLE_TOKENIZER] = (foreloop_bytes){buffer.data, buffer.size};
+        status = foreloop_bundle_pack(&model->bundle, compiled, path, error);
+    }
+    foreloop_buffer_close(&buffer);
     foreloop_model_close(model);
     return status;
 }
