@@ -240,10 +240,8 @@ static foreloop_status build_tree(builder *b, size_t index) {
         .shape = FORELOOP_TREES_WALK,
     };
     l->roots[index] = (uint32_t)l->node_count;
-    if (splits >= FORELOOP_TREES_LEAVES) {
-        l->has_walks = true;
+    if (splits >= FORELOOP_TREES_LEAVES)
         return FORELOOP_OK;
-    }
     if (tree->depth <= FORELOOP_TREES_DEPTH && ((size_t)1 << tree->depth) - 1 <= COMPLETE_EXCESS * splits) {
         const size_t leaves = (size_t)1 << tree->depth;
         FORELOOP_TRY(reserve_tree(b, leaves - 1, 0, leaves, 2 * splits + 1));
@@ -254,7 +252,6 @@ static foreloop_status build_tree(builder *b, size_t index) {
     }
     push_nodes(b, tree, splits);
     built->depth = (uint8_t)tree->depth;
-    l->depth = tree->depth > l->depth ? tree->depth : l->depth;
     built->test_count = (uint16_t)(l->test_count - built->test);
     return FORELOOP_OK;
 }
@@ -488,44 +485,63 @@ static foreloop_status build(builder *b) {
         return foreloop_fail_memory(b->error, b->gbdt->tree_count, sizeof *l->trees, "the trees");
     for (size_t t = 0; t < b->gbdt->tree_count; t++)
         FORELOOP_TRY(build_tree(b, t));
-    for (size_t i = 0; l->leaves && i < FORELOOP_TREES_LEAVES; i++)
-        l->leaves[l->leaf_count + i] = 0.0f;
+    if (l->leaves)
+        memset(l->leaves + l->leaf_count, 0, FORELOOP_TREES_LEAVES * sizeof *l->leaves);
     if (l->thresholds)
         memset(l->thresholds + l->test_count, 0, FORELOOP_TREES_TABLE);
     if (l->exits)
         memset(l->exits + l->exit_count, 0, FORELOOP_TREES_TABLE);
     if (b->gbdt->tree_count > 0)
         FORELOOP_TRY(build_chunks(b, 0, b->gbdt->tree_count));
-    l->min_rows = break_even(l, b->gbdt->tree_count);
     return build_used(b);
+}
+
+foreloop_status foreloop_gbdt_layout_create(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error) {
+    gbdt->layout = foreloop_allocate_zeroed(&gbdt->allocator, 1, sizeof *gbdt->layout);
+    if (!gbdt->layout)
+        return foreloop_fail_memory(error, 1, sizeof *gbdt->layout, "the trees");
+    foreloop_trees_f32_init(&gbdt->layout->kernels, foreloop_cpu_tier(limit));
+    return FORELOOP_OK;
+}
+
+void foreloop_gbdt_layout_choose(foreloop_gbdt *gbdt) {
+    foreloop_gbdt_layout *l = gbdt->layout;
+    for (size_t t = 0; t < gbdt->tree_count; t++) {
+        if (l->trees[t].shape == FORELOOP_TREES_WALK)
+            l->has_walks = true;
+        else if (l->trees[t].depth > l->depth)
+            l->depth = l->trees[t].depth;
+    }
+    l->min_rows = break_even(l, gbdt->tree_count);
 }
 
 foreloop_status foreloop_gbdt_layout_make(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error) {
     builder b = {.gbdt = gbdt, .error = error};
-    b.layout = foreloop_allocate_zeroed(&gbdt->allocator, 1, sizeof *b.layout);
-    if (!b.layout)
-        return foreloop_fail_memory(error, 1, sizeof *b.layout, "the trees");
-    gbdt->layout = b.layout;
-    foreloop_trees_f32_init(&b.layout->kernels, foreloop_cpu_tier(limit));
+    FORELOOP_TRY(foreloop_gbdt_layout_create(gbdt, limit, error));
+    b.layout = gbdt->layout;
     foreloop_status status = build(&b);
     foreloop_release(&gbdt->allocator, b.tests);
     foreloop_release(&gbdt->allocator, b.room);
+    if (status == FORELOOP_OK)
+        foreloop_gbdt_layout_choose(gbdt);
     return status;
 }
 
-void foreloop_gbdt_layout_close(const foreloop_allocator *allocator, foreloop_gbdt_layout *layout) {
-    if (!layout)
-        return;
-    foreloop_release(allocator, layout->trees);
-    foreloop_release(allocator, layout->chunks);
-    foreloop_release(allocator, layout->features);
-    foreloop_release(allocator, layout->tables);
-    foreloop_release(allocator, layout->thresholds);
-    foreloop_release(allocator, layout->columns);
-    foreloop_release(allocator, layout->exits);
-    foreloop_release(allocator, layout->leaves);
-    foreloop_release(allocator, layout->nodes);
-    foreloop_release(allocator, layout->roots);
-    foreloop_release(allocator, layout->used);
+void foreloop_gbdt_layout_close(foreloop_gbdt *gbdt) {
+    const foreloop_allocator *allocator = &gbdt->allocator;
+    foreloop_gbdt_layout *layout = gbdt->layout;
+    if (layout && !gbdt->borrowed) {
+        foreloop_release(allocator, layout->trees);
+        foreloop_release(allocator, layout->chunks);
+        foreloop_release(allocator, layout->features);
+        foreloop_release(allocator, layout->tables);
+        foreloop_release(allocator, layout->thresholds);
+        foreloop_release(allocator, layout->columns);
+        foreloop_release(allocator, layout->exits);
+        foreloop_release(allocator, layout->leaves);
+        foreloop_release(allocator, layout->nodes);
+        foreloop_release(allocator, layout->roots);
+        foreloop_release(allocator, layout->used);
+    }
     foreloop_release(allocator, layout);
 }

@@ -54,6 +54,10 @@ struct foreloop_gbdt_layout {
 foreloop_status foreloop_gbdt_layout_make(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error);
 /* The number of a feature that trees read among those that they read. */
 size_t foreloop_gbdt_used_place(const foreloop_gbdt_layout *layout, uint32_t feature);
-void foreloop_gbdt_layout_close(const foreloop_allocator *allocator, foreloop_gbdt_layout *layout);
+void foreloop_gbdt_layout_close(foreloop_gbdt *gbdt);
+
+/* The first and last step of making it: an empty one, with its kernels; what only the kernels and the trees tell. */
+foreloop_status foreloop_gbdt_layout_create(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error);
+void foreloop_gbdt_layout_choose(foreloop_gbdt *gbdt);
 
 #endif

@@ -34,15 +34,17 @@ void foreloop_gbdt_close(foreloop_gbdt *gbdt) {
     if (!gbdt)
         return;
     foreloop_allocator allocator = gbdt->allocator;
-    foreloop_gbdt_layout_close(&allocator, gbdt->layout);
-    foreloop_release(&allocator, gbdt->nodes);
-    foreloop_release(&allocator, gbdt->origins);
-    foreloop_release(&allocator, gbdt->trees);
-    foreloop_release(&allocator, gbdt->output_trees);
-    foreloop_release(&allocator, gbdt->source_trees);
-    foreloop_release(&allocator, gbdt->base_margins);
-    foreloop_release(&allocator, gbdt->categories);
-    foreloop_release(&allocator, gbdt->sets);
+    foreloop_gbdt_layout_close(gbdt);
+    if (!gbdt->borrowed) {
+        foreloop_release(&allocator, gbdt->nodes);
+        foreloop_release(&allocator, gbdt->origins);
+        foreloop_release(&allocator, gbdt->trees);
+        foreloop_release(&allocator, gbdt->output_trees);
+        foreloop_release(&allocator, gbdt->source_trees);
+        foreloop_release(&allocator, gbdt->base_margins);
+        foreloop_release(&allocator, gbdt->categories);
+        foreloop_release(&allocator, gbdt->sets);
+    }
     foreloop_release(&allocator, (void *)gbdt->feature_names);
     foreloop_release(&allocator, (void *)gbdt->feature_types);
     foreloop_arena_close(&gbdt->texts);

@@ -61,6 +61,7 @@ typedef struct foreloop_trees_tree {
     uint8_t shape;
     uint8_t depth;     /* below 256, as there are at most 256 leaves */
     uint8_t pieces[3]; /* of 3 levels, of 2, of 1 */
+    uint8_t unused;    /* 0: a compiled form holds all bytes */
 } foreloop_trees_tree;
 
 /* A tree's node as a single row's walk takes it. Children are neighbours, left before right. */

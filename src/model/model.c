@@ -135,12 +135,22 @@ static bool margins_are_finite(const foreloop_gbdt *gbdt) {
     return fabs((double)gbdt->base_margins[0]) + largest * (double)gbdt->tree_count < FLT_MAX;
 }
 
+/* From its compiled form where there is one that fits. */
+static foreloop_status open_ranker(foreloop_model *model, const char *file, foreloop_error *error) {
+    const foreloop_bytes text = model->bundle.texts[FORELOOP_BUNDLE_RANKER];
+    const foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator, .tier = model->tier};
+    foreloop_bytes content;
+    FORELOOP_TRY(foreloop_compiled_content(model->bundle.compiled[FORELOOP_BUNDLE_RANKER],
+                                           FORELOOP_GBDT_COMPILED_VERSION, text, file, &content, error));
+    return content.data ? foreloop_gbdt_open_compiled(&model->gbdt, content.data, content.size, file, &model->allocator,
+                                                      model->tier, error)
+                        : foreloop_gbdt_open_named(&model->gbdt, text.data, text.size, file, &options, error);
+}
+
 static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error) {
-    const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_RANKER];
     const char *file = foreloop_bundle_text_names[FORELOOP_BUNDLE_RANKER];
     const foreloop_feature_plan *plan = &model->manifest.plan;
-    foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator, .tier = model->tier};
-    FORELOOP_TRY(foreloop_gbdt_open_named(&model->gbdt, text->data, text->size, file, &options, error));
+    FORELOOP_TRY(open_ranker(model, file, error));
     model->gbdt_info.size = sizeof model->gbdt_info;
     foreloop_gbdt_get_info(model->gbdt, &model->gbdt_info);
     size_t columns = model->gbdt_info.feature_count;
@@ -277,25 +287,39 @@ void foreloop_model_close(foreloop_model *model) {
     foreloop_release(&allocator, model);
 }
 
+/* The compiled forms of the texts that have one, by text. */
+static foreloop_status compile_texts(const foreloop_model *model, foreloop_buffer compiled[FORELOOP_BUNDLE_TEXTS],
+                                     foreloop_error *error) {
+    const foreloop_bytes *texts = model->bundle.texts;
+    foreloop_buffer *tokenizer = &compiled[FORELOOP_BUNDLE_TOKENIZER], *ranker = &compiled[FORELOOP_BUNDLE_RANKER];
+    const foreloop_bytes source = texts[FORELOOP_BUNDLE_TOKENIZER];
+    FORELOOP_TRY(foreloop_compiled_begin(tokenizer, error));
+    FORELOOP_TRY(foreloop_tokenizer_compile(foreloop_transformer_tokenizer(model->transformer), source.data,
+                                            source.size, tokenizer, error));
+    foreloop_compiled_finish(tokenizer, FORELOOP_TOKENIZER_COMPILED_VERSION, source);
+    FORELOOP_TRY(foreloop_compiled_begin(ranker, error));
+    FORELOOP_TRY(foreloop_gbdt_compile(model->gbdt, ranker, error));
+    foreloop_compiled_finish(ranker, FORELOOP_GBDT_COMPILED_VERSION, texts[FORELOOP_BUNDLE_RANKER]);
+    return FORELOOP_OK;
+}
+
 foreloop_status foreloop_model_pack(const char *directory, const char *path, const foreloop_options *options,
                                     foreloop_error *error) {
     if (!directory || !path)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_pack: an argument is NULL");
     foreloop_model *model;
+    foreloop_buffer buffers[FORELOOP_BUNDLE_TEXTS];
+    foreloop_bytes compiled[FORELOOP_BUNDLE_TEXTS];
     FORELOOP_TRY(foreloop_model_open(&model, directory, options, error));
-    const foreloop_bytes source = model->bundle.texts[FORELOOP_BUNDLE_TOKENIZER];
-    const foreloop_tokenizer *tokenizer = foreloop_transformer_tokenizer(model->transformer);
-    foreloop_bytes compiled[FORELOOP_BUNDLE_TEXTS] = {{NULL, 0}};
-    foreloop_buffer buffer = {.allocator = &model->allocator};
-    foreloop_status status = foreloop_compiled_begin(&buffer, error);
+    for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
+        buffers[i] = (foreloop_buffer){.allocator = &model->allocator};
+    foreloop_status status = compile_texts(model, buffers, error);
+    for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
+        compiled[i] = (foreloop_bytes){buffers[i].data, buffers[i].size};
     if (status == FORELOOP_OK)
-        status = foreloop_tokenizer_compile(tokenizer, source.data, source.size, &buffer, error);
-    if (status == FORELOOP_OK) {
-        foreloop_compiled_finish(&buffer, FORELOOP_TOKENIZER_COMPILED_VERSION, source);
-        compiled[FORELOOP_BUNDLE_TOKENIZER] = (foreloop_bytes){buffer.data, buffer.size};
         status = foreloop_bundle_pack(&model->bundle, compiled, path, error);
-    }
-    foreloop_buffer_close(&buffer);
+    for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
+        foreloop_buffer_close(&buffers[i]);
     foreloop_model_close(model);
     return status;
 }
