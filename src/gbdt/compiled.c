@@ -225,7 +225,7 @@ static bool is_sound_shape(const foreloop_gbdt *g, size_t t, size_t columns) {
         exits > l->exit_count - laid_out->exit || laid_out->leaf >= l->leaf_count)
         return false;
     for (size_t i = laid_out->test; i < laid_out->test + tests; i++)
-        if (l->columns[i] % FORELOOP_TREES_ROWS != 0 || l->columns[i] / FORELOOP_TREES_ROWS >= columns)
+        if (l->columns[i] % FORELOOP_TREES_COLUMN_UNIT != 0 || l->columns[i] / FORELOOP_TREES_COLUMN_UNIT >= columns)
             return false;
     return is_sound_walk(g, &g->trees[t], l->roots[t]);
 }

@@ -334,7 +334,7 @@ static foreloop_status push_feature(builder *b, size_t begin, size_t end, size_t
         if (i == begin || test->key != test[-1].key)
             ascending[count++] = threshold_of(b, test);
         l->thresholds[test->test] = (int8_t)((int)count - 1 - 128);
-        l->columns[test->test] = (uint16_t)(*column * FORELOOP_TREES_ROWS);
+        l->columns[test->test] = (uint16_t)(*column * FORELOOP_TREES_COLUMN_UNIT);
     }
     FORELOOP_TRY(foreloop_reserve(allocator, &l->tables, &l->table_capacity, l->table_size, l->table_size + places,
                                   sizeof *l->tables, b->error));

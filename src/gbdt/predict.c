@@ -81,6 +81,7 @@ static void walk_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree,
 static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk *chunk, const row_view *view,
                            size_t row_count, int8_t *codes) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
+    const size_t stride = row_count <= GROUP ? layout->kernels.group_stride : ROWS;
     const size_t read_end = layout->used_count > 0 ? (size_t)layout->used[layout->used_count - 1] + 1 : 0;
     alignas(64) float tile[GROUP * ROWS];
     size_t tile_end = 0; /* of the features that `tile` holds */
@@ -98,7 +99,7 @@ static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk 
             }
             values = tile + feature->feature % GROUP * ROWS;
         }
-        layout->kernels.quantise(codes, values, (row_count + GROUP - 1) / GROUP, feature, layout->tables);
+        layout->kernels.quantise(codes, stride, values, (row_count + GROUP - 1) / GROUP, feature, layout->tables);
     }
 }
 

@@ -23,6 +23,7 @@ enum {
     FORELOOP_TREES_ROWS = 64,        /* of a block */
     FORELOOP_TREES_GROUP = 16,       /* rows and features are read in groups of so many */
     FORELOOP_TREES_COLUMNS = 768,    /* at the most: 48 KiB of codes */
+    FORELOOP_TREES_COLUMN_UNIT = 8,  /* tests hold a column's number times this, which addresses multiply further */
     FORELOOP_TREES_THRESHOLDS = 255, /* of a column at the most; a feature with more has several pairs of columns */
     FORELOOP_TREES_DEPTH = 8,        /* of a complete tree at the most */
     FORELOOP_TREES_LEAVES = 256,     /* of a tree at the most */
@@ -78,7 +79,7 @@ enum {
     FORELOOP_TREES_FEATURES = 1 << 21    /* of nodes at the most */
 };
 
-/* Test i sends right the rows whose code in the column at codes + column[i] is above threshold[i]. */
+/* Test i sends right the rows whose code in column columns[i] / FORELOOP_TREES_COLUMN_UNIT is above thresholds[i]. */
 typedef struct foreloop_trees_data {
     const int8_t *thresholds; /* FORELOOP_TREES_TABLE bytes of any value follow the last one */
     const uint16_t *columns;
@@ -95,12 +96,14 @@ typedef struct foreloop_trees_costs {
 typedef struct foreloop_trees_f32 {
     foreloop_tier tier;
     foreloop_trees_costs costs;
+    size_t group_stride; /* from a column of codes to the next, for at most 16 rows; for more, it is 64 */
     /* tile[16][64] = the first feature_count <= 16 values of row_count <= 64 rows, which have row_stride floats; what
      * is not given becomes 0 up to a whole group of rows and features. */
     void (*transpose)(float *tile, const float *rows, size_t row_stride, size_t row_count, size_t feature_count);
-    /* The codes of one feature for group_count <= 4 groups of rows, whose values are given. */
-    void (*quantise)(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
-                     const float *tables);
+    /* The codes of one feature for group_count <= 4 groups of rows, whose values are given: those of column c are at
+     * codes + c * stride. */
+    void (*quantise)(int8_t *codes, size_t stride, const float *values, size_t group_count,
+                     const foreloop_trees_feature *feature, const float *tables);
     /* Adds the leaves of trees, none of them to be walked, to sums[64], of which only row_count matter: the other sums
      * and codes may be anything, and the sums are anything afterwards. `codes` is aligned to 64 bytes. */
     void (*add)(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,

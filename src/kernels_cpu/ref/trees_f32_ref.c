@@ -13,11 +13,11 @@ static void transpose(float *tile, const float *rows, size_t row_stride, size_t 
             tile[i * ROWS + r] = r < row_count && i < feature_count ? rows[r * row_stride + i] : 0.0f;
 }
 
-static void quantise(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
-                     const float *tables) {
+static void quantise(int8_t *codes, size_t stride, const float *values, size_t group_count,
+                     const foreloop_trees_feature *feature, const float *tables) {
     const float *table = tables + feature->table;
-    int8_t *lefts = feature->lefts < FORELOOP_TREES_COLUMNS ? codes + feature->lefts * ROWS : NULL;
-    int8_t *rights = feature->rights < FORELOOP_TREES_COLUMNS ? codes + feature->rights * ROWS : NULL;
+    int8_t *lefts = feature->lefts < FORELOOP_TREES_COLUMNS ? codes + feature->lefts * stride : NULL;
+    int8_t *rights = feature->rights < FORELOOP_TREES_COLUMNS ? codes + feature->rights * stride : NULL;
     const size_t row_count = group_count * GROUP, first = (size_t)1 << feature->levels;
     uint16_t places[ROWS];
     for (size_t r = 0; r < row_count; r++)
@@ -38,7 +38,8 @@ static void quantise(int8_t *codes, const float *values, size_t group_count, con
 /* The number on the next level of a row that has this number on a level whose tests begin at `first`. */
 static inline size_t pass_level(const foreloop_trees_data *data, size_t first, unsigned level, size_t number,
                                 const int8_t *codes) {
-    const size_t right = codes[data->columns[first + number]] > data->thresholds[first + number];
+    const size_t right = codes[data->columns[first + number] * (size_t)(ROWS / FORELOOP_TREES_COLUMN_UNIT)] >
+                         data->thresholds[first + number];
     return number | right << level;
 }
 
@@ -123,6 +124,7 @@ float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop
 void foreloop_trees_f32_ref(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_REF;
     kernels->costs = (foreloop_trees_costs){.test = 60, .piece_test = 63, .feature = 740, .step = 23};
+    kernels->group_stride = ROWS;
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

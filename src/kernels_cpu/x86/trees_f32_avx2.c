@@ -66,7 +66,7 @@ INLINE __m128i pack_codes(const __m256i codes[2]) {
     return _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
-INLINE void quantise_groups(int8_t *codes, const float *values, size_t group_count,
+INLINE void quantise_groups(int8_t *codes, size_t stride, const float *values, size_t group_count,
                             const foreloop_trees_feature *feature, const float *table, int levels) {
     __m256 t[4];
     for (int i = 0; i < 4 && i << 3 < 1 << levels; i++)
@@ -91,35 +91,36 @@ INLINE void quantise_groups(int8_t *codes, const float *values, size_t group_cou
                 _mm256_blendv_epi8(m[i], _mm256_set1_epi32((int)feature->count - 128), _mm256_castps_si256(missing));
         }
         if (feature->lefts < FORELOOP_TREES_COLUMNS)
-            _mm_store_si128((__m128i *)(codes + feature->lefts * FORELOOP_TREES_ROWS + 16 * g), pack_codes(m));
+            _mm_store_si128((__m128i *)(codes + feature->lefts * stride + 16 * g), pack_codes(m));
         if (feature->rights < FORELOOP_TREES_COLUMNS)
-            _mm_store_si128((__m128i *)(codes + feature->rights * FORELOOP_TREES_ROWS + 16 * g), pack_codes(right));
+            _mm_store_si128((__m128i *)(codes + feature->rights * stride + 16 * g), pack_codes(right));
     }
 }
 
-static void quantise(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
-                     const float *tables) {
+static void quantise(int8_t *codes, size_t stride, const float *values, size_t group_count,
+                     const foreloop_trees_feature *feature, const float *tables) {
     const float *table = tables + feature->table;
     switch (feature->levels) {
     case 4:
-        quantise_groups(codes, values, group_count, feature, table, 4);
+        quantise_groups(codes, stride, values, group_count, feature, table, 4);
         break;
     case 5:
-        quantise_groups(codes, values, group_count, feature, table, 5);
+        quantise_groups(codes, stride, values, group_count, feature, table, 5);
         break;
     case 6:
-        quantise_groups(codes, values, group_count, feature, table, 6);
+        quantise_groups(codes, stride, values, group_count, feature, table, 6);
         break;
     case 7:
-        quantise_groups(codes, values, group_count, feature, table, 7);
+        quantise_groups(codes, stride, values, group_count, feature, table, 7);
         break;
     default:
-        quantise_groups(codes, values, group_count, feature, table, 8);
+        quantise_groups(codes, stride, values, group_count, feature, table, 8);
     }
 }
 
 /* ---- Trees ------------------------------------------------------------------------------------------------------- */
 
+enum { CODES_STRIDE = FORELOOP_TREES_ROWS };
 typedef __m256i bytes, decision;
 
 /* sums[i] has rows i, i + 4, i + 8 ...: those in byte i of each 32-bit element of a register of 32 rows. */
@@ -186,6 +187,7 @@ static void add(float *all_sums, const int8_t *codes, size_t row_count, const fo
 void foreloop_trees_f32_avx2(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX2;
     kernels->costs = (foreloop_trees_costs){.test = 13, .piece_test = 14, .feature = 180, .step = 23};
+    kernels->group_stride = FORELOOP_TREES_ROWS;
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

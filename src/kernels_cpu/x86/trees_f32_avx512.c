@@ -1,10 +1,10 @@
 /*
  * trees_f32 on AVX-512: the 64 rows of a block are the bytes of one register.
  */
+#include "kernels_cpu/x86/trees_f32_avx512.h"
 #include "kernels_cpu/trees_f32.h"
+#include "kernels_cpu/x86/look_up_f32_avx512.h"
 #include <immintrin.h>
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* ---- Transposing ------------------------------------------------------------------------------------------------- */
 
@@ -44,32 +44,6 @@ static void transpose(float *tile, const float *rows, size_t row_stride, size_t 
         for (size_t i = 0; i < 16; i++)
             _mm512_storeu_ps(tile + i * FORELOOP_TREES_ROWS + first, r[i]);
     }
-}
-
-/* ---- Tables of floats in registers ------------------------------------------------------------------------------- */
-
-INLINE __m512 look_up_32(const float *table, __m512i index) {
-    return _mm512_permutex2var_ps(_mm512_loadu_ps(table), index, _mm512_loadu_ps(table + 16));
-}
-INLINE __m512 look_up_64(const float *table, __m512i index, __mmask16 bit5) {
-    return _mm512_mask_blend_ps(bit5, look_up_32(table, index), look_up_32(table + 32, index));
-}
-INLINE __m512 look_up_128(const float *table, __m512i index, __mmask16 bit5, __mmask16 bit6) {
-    return _mm512_mask_blend_ps(bit6, look_up_64(table, index, bit5), look_up_64(table + 64, index, bit5));
-}
-
-/* table[the lowest `bits` bits of the index], for 4 to 8 bits, which is faster than a gather. A permutation takes 4
- * bits of its index, or 5 for two registers. */
-INLINE __m512 look_up_float(const float *table, __m512i index, int bits) {
-    const __mmask16 bit5 = _mm512_test_epi32_mask(index, _mm512_set1_epi32(32));
-    const __mmask16 bit6 = _mm512_test_epi32_mask(index, _mm512_set1_epi32(64));
-    const __mmask16 bit7 = _mm512_test_epi32_mask(index, _mm512_set1_epi32(128));
-    return bits == 4   ? _mm512_permutexvar_ps(index, _mm512_loadu_ps(table))
-           : bits == 5 ? look_up_32(table, index)
-           : bits == 6 ? look_up_64(table, index, bit5)
-           : bits == 7 ? look_up_128(table, index, bit5, bit6)
-                       : _mm512_mask_blend_ps(bit7, look_up_128(table, index, bit5, bit6),
-                                              look_up_128(table + 128, index, bit5, bit6));
 }
 
 /* ---- Codes ------------------------------------------------------------------------------------------------------- */
@@ -121,50 +95,51 @@ INLINE void quantise_block(int8_t *codes, const float *values, const foreloop_tr
 }
 
 /* The codes of one group of rows. */
-INLINE void quantise_group(int8_t *codes, const float *values, const foreloop_trees_feature *feature,
+INLINE void quantise_group(int8_t *codes, size_t stride, const float *values, const foreloop_trees_feature *feature,
                            const float *table, int levels) {
     const __m512 x = _mm512_loadu_ps(values);
     __m512i m;
     find_codes(&m, &x, table, levels, 1);
     if (feature->lefts < FORELOOP_TREES_COLUMNS)
-        _mm_store_si128((__m128i *)(codes + feature->lefts * FORELOOP_TREES_ROWS), _mm512_cvtepi32_epi8(m));
+        _mm_store_si128((__m128i *)(codes + feature->lefts * stride), _mm512_cvtepi32_epi8(m));
     m = _mm512_mask_mov_epi32(m, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32((int)feature->count - 128));
     if (feature->rights < FORELOOP_TREES_COLUMNS)
-        _mm_store_si128((__m128i *)(codes + feature->rights * FORELOOP_TREES_ROWS), _mm512_cvtepi32_epi8(m));
+        _mm_store_si128((__m128i *)(codes + feature->rights * stride), _mm512_cvtepi32_epi8(m));
 }
 
-INLINE void quantise_levels(int8_t *codes, const float *values, size_t group_count,
+INLINE void quantise_levels(int8_t *codes, size_t stride, const float *values, size_t group_count,
                             const foreloop_trees_feature *feature, const float *table, int levels) {
     if (group_count == 4)
         quantise_block(codes, values, feature, table, levels);
     else
         for (size_t g = 0; g < group_count; g++)
-            quantise_group(codes + 16 * g, values + 16 * g, feature, table, levels);
+            quantise_group(codes + 16 * g, stride, values + 16 * g, feature, table, levels);
 }
 
-static void quantise(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
-                     const float *tables) {
+static void quantise(int8_t *codes, size_t stride, const float *values, size_t group_count,
+                     const foreloop_trees_feature *feature, const float *tables) {
     const float *table = tables + feature->table;
     switch (feature->levels) {
     case 4:
-        quantise_levels(codes, values, group_count, feature, table, 4);
+        quantise_levels(codes, stride, values, group_count, feature, table, 4);
         break;
     case 5:
-        quantise_levels(codes, values, group_count, feature, table, 5);
+        quantise_levels(codes, stride, values, group_count, feature, table, 5);
         break;
     case 6:
-        quantise_levels(codes, values, group_count, feature, table, 6);
+        quantise_levels(codes, stride, values, group_count, feature, table, 6);
         break;
     case 7:
-        quantise_levels(codes, values, group_count, feature, table, 7);
+        quantise_levels(codes, stride, values, group_count, feature, table, 7);
         break;
     default:
-        quantise_levels(codes, values, group_count, feature, table, 8);
+        quantise_levels(codes, stride, values, group_count, feature, table, 8);
     }
 }
 
 /* ---- Trees ------------------------------------------------------------------------------------------------------- */
 
+enum { CODES_STRIDE = FORELOOP_TREES_ROWS };
 typedef __m512i bytes;
 typedef __mmask64 decision;
 
@@ -209,7 +184,10 @@ INLINE void add_leaves(sums s, const float *leaves, bytes numbers, int depth) {
 
 static void add(float *all_sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
                 const foreloop_trees_tree *trees, size_t tree_count) {
-    (void)row_count; /* the whole block costs the same */
+    if (row_count <= FORELOOP_TREES_GROUP) {
+        foreloop_trees_f32_avx512_add_group(all_sums, codes, data, trees, tree_count);
+        return;
+    }
     const __m512i places = _mm512_slli_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), 2);
     sums s;
     for (int i = 0; i < 4; i++)
@@ -285,7 +263,8 @@ static float add_row(float sum, const float *row, const foreloop_trees_node *nod
 
 void foreloop_trees_f32_avx512(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX512;
-    kernels->costs = (foreloop_trees_costs){.test = 4, .piece_test = 7, .feature = 90, .step = 13};
+    kernels->costs = (foreloop_trees_costs){.test = 4, .piece_test = 6, .feature = 90, .step = 13};
+    kernels->group_stride = FORELOOP_TREES_GROUP;
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

@@ -1,8 +1,8 @@
 /*
  * The part of trees_f32 that is the same for every width of registers: from codes to the rows' leaf numbers. Before it
- * is included, a tier gives `bytes`, a register of rows, one a byte; `decision`, for each row whether it goes right;
- * and load_bytes(p)            the codes of a column load_table(p)            the TABLE bytes at p, in every 128 bits
- *   spread_byte(b)           b in every byte
+ * is included, a tier gives CODES_STRIDE, from one column of codes to the next; `bytes`, a register of rows, one a
+ * byte; `decision`, for each row whether it goes right; and load_bytes(p)            the codes of a column
+ * load_table(p)            the TABLE bytes at p, in every 128 bits spread_byte(b)           b in every byte
  *   add_bytes(a, b)          sums of bytes
  *   look_up(table, numbers)  table[numbers & 15], for numbers below 128
  *   compare(codes, thresholds)           the decision: right when the code is above the threshold
@@ -25,7 +25,7 @@ typedef struct tests {
 /* The codes of the node where each row is, among 1, 2, 4 ... nodes from i on. The last decision, which is known last,
  * chooses last. */
 INLINE bytes codes_of_1(const tests *t, size_t i) {
-    return load_bytes(t->codes + t->columns[i]);
+    return load_bytes(t->codes + t->columns[i] * (size_t)(CODES_STRIDE / FORELOOP_TREES_COLUMN_UNIT));
 }
 INLINE bytes codes_of_2(const tests *t, size_t i, const decision *decisions) {
     return choose(decisions[0], codes_of_1(t, i), codes_of_1(t, i + 1));
