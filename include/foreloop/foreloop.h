@@ -305,9 +305,9 @@ FORELOOP_API const char *foreloop_gbdt_feature_type(const foreloop_gbdt *gbdt, s
  * `margin` not 0 gives outputs[row_count][output_count], the raw sums, bit-equal to
  * Booster.predict(output_margin=True); 0 gives outputs[row_count][prediction_count] by the objective's transform. Sums
  * run in tree order in f32 from the base score. A category is a whole number, cut towards zero; negative and unknown
- * ones are in no set. Errors: ARGUMENT when stride < feature_count. Cost: rows from about ten on in blocks of 64, in
- * which every test of every tree is made at once, trees of more than 256 leaves and categorical ones apart; fewer rows
- * walk the trees. Allocates nothing; takes about 80 KiB of stack. */
+ * ones are in no set. Errors: ARGUMENT when stride < feature_count. Cost: rows from about ten on in blocks of 64, which
+ * go through a tree together, trees of more than 256 leaves and categorical ones apart; fewer rows walk the trees.
+ * Allocates nothing; takes about 80 KiB of stack. */
 FORELOOP_API foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count,
                                                    size_t stride, int margin, float *outputs, foreloop_error *error);
 
