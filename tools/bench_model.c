@@ -1,5 +1,7 @@
 /* A packed bundle in memory. The encoder is as small as can be: scoring does not use it. */
 #include "bench_model.h"
+#include "bench.h"
+#include "bench_trees.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,11 +10,6 @@
 enum { HIDDEN = 4, VOCABULARY = 4, POSITIONS = 8, MLP_HIDDEN = 64, MAX_TENSORS = 4096 };
 
 static const char *const slot_names[BENCH_SLOTS] = {"extent", "factor_0", "factor_1", "factor_2", "inner", "depth"};
-
-uint32_t bench_draw(uint64_t *random) {
-    *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(*random >> 33);
-}
 
 /* Roughly normal, of variance 1. */
 static float draw_normal(uint64_t *random) {
@@ -36,14 +33,10 @@ static const char *kind_name(const bench_shape *shape, size_t kind, char name[BE
 }
 
 __attribute__((format(printf, 3, 4))) static void print(maker *make, foreloop_buffer *buffer, const char *format, ...) {
-    char text[512];
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
+    make->failed |= !bench_print(buffer, format, arguments);
     va_end(arguments);
-    if (length < 0 || (size_t)length >= sizeof text ||
-        foreloop_buffer_append(buffer, text, (size_t)length, NULL) != FORELOOP_OK)
-        make->failed = true;
 }
 
 static void add_entry(maker *make, const char *name, const char *type, const char *shape, const void *data,
@@ -162,45 +155,14 @@ static void add_manifest(maker *make) {
     foreloop_buffer_close(&text);
 }
 
-/* One array of a full tree in breadth-first order, whose split nodes are the first `splits`. */
-static void print_column(maker *make, foreloop_buffer *text, size_t which, size_t splits, size_t features,
-                         size_t *next_feature) {
-    static const char *const columns[] = {"left_children", "right_children", "default_left", "split_indices",
-                                          "split_conditions"};
-    print(make, text, "%s\"%s\":[", which ? "," : "", columns[which]);
-    for (size_t i = 0; i < 2 * splits + 1; i++) {
-        const char *comma = i > 0 ? "," : "";
-        if (which < 2)
-            print(make, text, "%s%lld", comma, i < splits ? (long long)(2 * i + 1 + which) : -1LL);
-        else if (which == 2)
-            print(make, text, "%s%u", comma, bench_draw(&make->random) & 1u);
-        else if (which == 3)
-            print(make, text, "%s%zu", comma, i < splits ? (*next_feature)++ * 7 % features : 0);
-        else
-            print(make, text, "%s%d.%06u", comma, (int)(bench_draw(&make->random) % 5) - 2,
-                  bench_draw(&make->random) % 1000000u);
-    }
-    print(make, text, "]");
-}
-
 static void add_ranker(maker *make) {
-    const size_t features = make->shape->latent + BENCH_AGGREGATES;
-    size_t next_feature = 0;
+    const bench_forest forest = {.trees = make->shape->trees,
+                                 .features = make->shape->latent + BENCH_AGGREGATES,
+                                 .depth = make->shape->depth,
+                                 .lowest = -2,
+                                 .highest = 3};
     foreloop_buffer text = {.allocator = make->data.allocator};
-    print(make, &text,
-          "{\"learner\":{\"learner_model_param\":{\"base_score\":\"0E0\",\"num_feature\":\"%zu\"},"
-          "\"objective\":{\"name\":\"rank:ndcg\"},\"gradient_booster\":{\"name\":\"gbtree\",\"model\":{\"trees\":[",
-          features);
-    for (size_t t = 0; t < make->shape->trees; t++) {
-        print(make, &text, "%s{", t > 0 ? "," : "");
-        for (size_t i = 0; i < 5; i++)
-            print_column(make, &text, i, ((size_t)1 << make->shape->depth) - 1, features, &next_feature);
-        print(make, &text, "}");
-    }
-    print(make, &text, "],\"tree_info\":[");
-    for (size_t t = 0; t < make->shape->trees; t++)
-        print(make, &text, "%s0", t > 0 ? "," : "");
-    print(make, &text, "]}}}}");
+    make->failed |= !bench_trees_make(&text, &forest);
     add_text(make, "ranker.json", &text);
     foreloop_buffer_close(&text);
 }

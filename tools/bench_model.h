@@ -23,6 +23,4 @@ void bench_action(size_t i, size_t kinds, char name[BENCH_NAME_SIZE], foreloop_a
 /* The kind of each step of a candidate: of a real schedule's order, or random. */
 size_t bench_kind(bool trace, size_t candidate, size_t step, size_t kinds, uint64_t *random);
 
-uint32_t bench_draw(uint64_t *random);
-
 #endif

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { LATENT = 256, TREES = 300, DEPTH = 6, FEW_TREES = 6, CANDIDATES = 4096 };
 
@@ -129,17 +128,11 @@ static int prepare_case(bench_run *run, const bench_case *what) {
     return CLI_DONE;
 }
 
-/* Seconds of processor time: what else the machine does matters less. */
-static double processor_clock(void) {
-    struct timespec now;
-    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0 ? (double)now.tv_sec + 1e-9 * (double)now.tv_nsec : 0;
-}
-
 /* `offsets` of the candidates, or all the same one for empty candidates. */
 static void time_score(bench_run *run, int model, const size_t *offsets, double *best) {
-    const double start = processor_clock();
+    const double start = bench_clock();
     (void)foreloop_score(run->scorers[model], run->workloads[model], run->ids, offsets, CANDIDATES, run->scores, NULL);
-    *best = fmin(*best, 1e6 * (processor_clock() - start) / CANDIDATES);
+    *best = fmin(*best, 1e6 * (bench_clock() - start) / CANDIDATES);
 }
 
 /* By turns, so that all see the same machine. */
@@ -149,9 +142,9 @@ static void time_all(bench_run *run, size_t total, bench_times *times) {
         time_score(run, 0, run->offsets, &times->score);
         time_score(run, 1, run->offsets, &times->few);
         time_score(run, 1, none, &times->empty);
-        const double start = processor_clock();
+        const double start = bench_clock();
         (void)foreloop_actions_intern(run->actions[0], run->sequences, total, run->ids, NULL);
-        times->intern = fmin(times->intern, 1e6 * (processor_clock() - start) / CANDIDATES);
+        times->intern = fmin(times->intern, 1e6 * (bench_clock() - start) / CANDIDATES);
     }
 }
 
@@ -167,10 +160,10 @@ static int measure(bench_run *run, const bench_case *what, bench_times *times) {
             foreloop_scorer_create(&run->scorers[i], run->models[i], run->actions[i], &hardware, &run->error) !=
                 FORELOOP_OK)
             return cli_fail("%s", run->error.message);
-        const double start = processor_clock();
+        const double start = bench_clock();
         if (foreloop_actions_intern(run->actions[i], run->list, what->distinct, run->ids, &run->error) != FORELOOP_OK)
             return cli_fail("%s", run->error.message);
-        times->intern_new = fmin(times->intern_new, 1e6 * (processor_clock() - start) / (double)what->distinct);
+        times->intern_new = fmin(times->intern_new, 1e6 * (bench_clock() - start) / (double)what->distinct);
         if (foreloop_actions_intern(run->actions[i], run->sequences, total, run->ids, &run->error) != FORELOOP_OK)
             return cli_fail("%s", run->error.message);
     }

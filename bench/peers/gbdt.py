@@ -1,12 +1,13 @@
-#!/usr/bin/env python3
-"""foreloop's trees beside their peers, in one run on one core: microseconds of processor time for a row.
+"""foreloop's trees beside their peers, on one core: microseconds of processor time for a row.
 
-    python bench/peers/gbdt.py --build BUILD [--trees 300] [--shape depth6] [--batch 512] [--json]
+    python bench/peers/gbdt.py prepare FOLDER       models, rows and compiled code; minutes to hours, for tl2cgen
+    python bench/peers/gbdt.py measure FOLDER       all contenders, case by case, and the table; goes on where it stopped
+    python bench/peers/gbdt.py table FOLDER         the table of what was measured
 
-Repeat --trees, --shape (depth4, depth6, depth8, leaves255) and --batch for more; without them, all of the table. Peers:
-xgboost inplace_predict from Python, xgboost's C interface called from C, treelite's gtil, tl2cgen's compiled C (gcc -O2,
-called from C), ONNX Runtime. Packages: bench/peers/requirements.txt. Models have random splits on 320 features.
-tl2cgen's code of large models takes minutes to compile: --skip tl2cgen.
+Without --trees and --shape (depth4, depth6, depth8, leaves255; repeat them for more): 300 and 1,000 trees of all four.
+Peers: xgboost inplace_predict from Python, xgboost's C interface called from C, treelite's gtil, tl2cgen's compiled C
+(gcc -O2, called from C), ONNX Runtime. Packages: bench/peers/requirements.txt. Models have random splits on 320
+features.
 """
 
 import argparse
@@ -16,7 +17,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -25,6 +25,7 @@ import numpy as np
 import xgboost
 
 FEATURES = 320
+BATCHES = [1, 16, 64, 512, 4096]
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = ["xgboost", "xgboost C", "gtil", "tl2cgen", "onnxruntime"]
 
@@ -74,7 +75,6 @@ def make_model(path, trees, shape):
         "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}}},
         "version": [3, 2, 0]}
     path.write_text(json.dumps(model))
-    return made
 
 
 def make_onnx(trees):
@@ -122,7 +122,7 @@ def time_python(run, rows, batch):
 def call(*command):
     result = subprocess.run([str(x) for x in command], capture_output=True, text=True)
     if result.returncode != 0:
-        sys.exit(f"{command[0]}: {result.stderr}")
+        sys.exit(f"{' '.join(map(str, command))}: {result.stderr}")
     return result.stdout
 
 
@@ -138,89 +138,130 @@ def stdout_to_stderr():
         os.close(kept)
 
 
-def time_peers(peers, folder, model, trees, rows, batches):
-    """{peer: ([us of each batch], prediction of the first row)}"""
-    results = {}
-    booster = xgboost.Booster({"nthread": 1})
-    booster.load_model(model)
+def prepare(arguments):
+    """The models, the rows, and what is to be compiled."""
+    folder = arguments.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "rows.bin").exists():
+        np.random.default_rng(2).random((max(BATCHES), FEATURES), dtype=np.float32).tofile(folder / "rows.bin")
     call("cc", "-O2", "-o", folder / "call_peer", HERE / "call_peer.c", "-ldl")
-    rows.tofile(folder / "rows.bin")
-    sizes = [FEATURES, *batches]
-    runs = {"xgboost": lambda x: booster.inplace_predict(x, predict_type="margin")}
-    if "xgboost C" in peers:
-        library = pathlib.Path(xgboost.__file__).parent / "lib" / "libxgboost.so"
-        lines = call(folder / "call_peer", "xgboost", library, model, folder / "rows.bin", *sizes).split()
-        results["xgboost C"] = [float(x) for x in lines[:-1]], float(lines[-1])
-    if "gtil" in peers or "tl2cgen" in peers:
+    for trees, shape in cases(arguments):
+        model, compiled = folder / f"{shape}_{trees}.json", folder / f"{shape}_{trees}.so"
+        if not model.exists():
+            make_model(model, trees, shape)
+        if "tl2cgen" in arguments.skip or compiled.exists():
+            continue
+        import tl2cgen
+        import treelite
+        with stdout_to_stderr():
+            tl2cgen.export_lib(treelite.frontend.load_xgboost_model(str(model)), toolchain="gcc", libpath=str(compiled),
+                               params={"parallel_comp": 32}, nthread=1, options=["-O2"])
+
+
+def measure_python(folder, name, peer):
+    """Times of the peers that are called from Python, in a process of their own."""
+    model = folder / f"{name}.json"
+    rows = np.fromfile(folder / "rows.bin", dtype=np.float32).reshape(-1, FEATURES)
+    if peer == "xgboost":
+        booster = xgboost.Booster({"nthread": 1})
+        booster.load_model(model)
+        run = lambda x: booster.inplace_predict(x, predict_type="margin")
+    elif peer == "gtil":
         import treelite
         ensemble = treelite.frontend.load_xgboost_model(str(model))
-        runs["gtil"] = lambda x: treelite.gtil.predict(ensemble, x, nthread=1, pred_margin=True)
-    if "tl2cgen" in peers:
-        import tl2cgen
-        with stdout_to_stderr():
-            tl2cgen.export_lib(ensemble, toolchain="gcc", libpath=str(folder / "compiled.so"),
-                               params={"parallel_comp": 32}, nthread=1, options=["-O2"])
-        lines = call(folder / "call_peer", "tl2cgen", folder / "compiled.so", "-", folder / "rows.bin", *sizes).split()
-        results["tl2cgen"] = [float(x) for x in lines[:-1]], float(lines[-1])
-    if "onnxruntime" in peers:
+        run = lambda x: treelite.gtil.predict(ensemble, x, nthread=1, pred_margin=True)
+    else:
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
+        trees = json.loads(model.read_text())["learner"]["gradient_booster"]["model"]["trees"]
         session = onnxruntime.InferenceSession(make_onnx(trees), options, providers=["CPUExecutionProvider"])
-        runs["onnxruntime"] = lambda x: session.run(None, {"x": x})[0]
-    for name in [name for name in PEERS if name in runs and name in peers]:
-        results[name] = ([time_python(runs[name], rows, batch) for batch in batches],
-                         float(np.asarray(runs[name](rows[:1])).ravel()[0]))
-    return results
+        run = lambda x: session.run(None, {"x": x})[0]
+    times = [time_python(run, rows, batch) for batch in BATCHES]
+    print(*times, float(np.asarray(run(rows[:1])).ravel()[0]))
 
 
-def bench_model(arguments, trees_count, shape, folder):
-    model = folder / "model.json"
-    trees = make_model(model, trees_count, shape)
-    rows = np.random.default_rng(2).random((max(4096, *arguments.batch), FEATURES), dtype=np.float32)
-    ours = []
-    for batch in arguments.batch:
-        tier = ["--tier", arguments.tier] if arguments.tier else []
-        line = call(arguments.build / "bench" / "bench_gbdt", "--json", "--model", model, "--batch", batch, *tier)
-        ours.append(json.loads(line)["us_per_row"])
-    peers = [name for name in PEERS if name not in arguments.skip]
-    results = time_peers(peers, folder, model, trees, rows, arguments.batch)
-    expected = None
-    for name, (_, value) in results.items():
-        expected = value if expected is None else expected
-        if abs(value - expected) > 1e-3 * abs(expected):
-            sys.exit(f"{name} predicts {value}, another {expected}: not the same model")
-    for i, batch in enumerate(arguments.batch):
-        times = {name: results[name][0][i] for name in peers}
-        best = min(times, key=times.get)
-        if arguments.json:
-            print(json.dumps({"trees": trees_count, "shape": shape, "batch": batch, "foreloop": round(ours[i], 4),
-                              **{k: round(v, 4) for k, v in times.items()}, "best_peer": best,
-                              "times_as_fast": round(times[best] / ours[i], 2)}))
-        else:
-            columns = "".join(f"{times.get(name, float('nan')):>12.3f}" for name in PEERS)
-            print(f"{trees_count:>5} {shape:>10} {batch:>6}{ours[i]:>12.3f}{columns}{times[best] / ours[i]:>9.1f} x")
-        sys.stdout.flush()
+def measure(arguments, name, contender):
+    """({batch: us}, prediction of the first row; None for foreloop, whose rows are its own)"""
+    folder, prefix = arguments.folder, arguments.prefix.split()
+    sizes = [FEATURES, *BATCHES]
+    if contender == "foreloop":
+        lines = call(*prefix, arguments.foreloop, "bench", "gbdt", "--json", "--model",
+                     folder / f"{name}.json").splitlines()
+        return {json.loads(line)["batch"]: json.loads(line)["us_per_row"] for line in lines}, None
+    if contender == "xgboost C":
+        library = pathlib.Path(xgboost.__file__).parent / "lib" / "libxgboost.so"
+        numbers = call(*prefix, folder / "call_peer", "xgboost", library, folder / f"{name}.json",
+                       folder / "rows.bin", *sizes)
+    elif contender == "tl2cgen":
+        numbers = call(*prefix, folder / "call_peer", "tl2cgen", folder / f"{name}.so", "-", folder / "rows.bin", *sizes)
+    else:
+        numbers = call(*prefix, sys.executable, __file__, "python-peer", folder, name, contender)
+    numbers = [float(x) for x in numbers.split()]
+    return dict(zip(BATCHES, numbers)), numbers[-1]
+
+
+def cases(arguments):
+    return [(trees, shape) for trees in arguments.trees or [300, 1000]
+            for shape in arguments.shape or ["depth4", "depth6", "depth8", "leaves255"]]
+
+
+def read_results(folder):
+    path = folder / "results.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {(record["trees"], record["shape"], record["contender"]): record for record in map(json.loads, lines)}
+
+
+def measure_all(arguments):
+    """Measures what is not in the results yet; contenders of a case come one after the other."""
+    done = read_results(arguments.folder)
+    for trees, shape in cases(arguments):
+        for contender in ["foreloop", *[peer for peer in PEERS if peer not in arguments.skip]]:
+            if (trees, shape, contender) in done:
+                continue
+            times, first = measure(arguments, f"{shape}_{trees}", contender)
+            record = {"trees": trees, "shape": shape, "contender": contender, "us_per_row": times, "first": first}
+            with open(arguments.folder / "results.jsonl", "a") as file:
+                print(json.dumps(record), file=file)
+
+
+def print_table(arguments):
+    """As Markdown; checks that all peers predict the same."""
+    results = read_results(arguments.folder)
+    print("| trees | shape | batch | foreloop | " + " | ".join(PEERS) + " | best peer / foreloop |")
+    print("| ---: | --- " + "| ---: " * (len(PEERS) + 3) + "|")
+    for trees, shape in cases(arguments):
+        found = {name: results[trees, shape, name] for name in ["foreloop", *PEERS] if (trees, shape, name) in results}
+        firsts = [record["first"] for record in found.values() if record["first"] is not None]
+        if firsts and max(firsts) - min(firsts) > 1e-3 * abs(firsts[0]):
+            sys.exit(f"{shape}, {trees} trees: the peers predict {firsts}, which is not the same model")
+        for batch in map(str, BATCHES):
+            times = {name: record["us_per_row"][batch] for name, record in found.items()}
+            best = min((time for name, time in times.items() if name != "foreloop"), default=float("nan"))
+            cells = [f"{times[name]:.3f}" if name in times else "" for name in ["foreloop", *PEERS]]
+            print(f"| {trees} | {shape} | {batch} | " + " | ".join(cells)
+                  + f" | {best / times.get('foreloop', float('nan')):.1f} |")
 
 
 def main():
+    if sys.argv[1:2] == ["python-peer"]:
+        measure_python(pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4])
+        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("step", choices=["prepare", "measure", "table"])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--foreloop", type=pathlib.Path, default="build/tools/foreloop")
+    parser.add_argument("--prefix", default="", help="a command to run each measurement under")
     parser.add_argument("--trees", type=int, action="append")
     parser.add_argument("--shape", action="append")
-    parser.add_argument("--batch", type=int, action="append")
     parser.add_argument("--skip", action="append", default=[], choices=PEERS)
-    parser.add_argument("--tier", choices=["ref", "avx2", "avx512"])
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    arguments.batch = arguments.batch or [1, 16, 64, 512, 4096]
-    if not arguments.json:
-        print(f"{'trees':>5} {'shape':>10} {'batch':>6}" + "".join(f"{name:>12}" for name in ["foreloop", *PEERS])
-              + "  best peer /")
-    for trees in arguments.trees or [300, 1000]:
-        for shape in arguments.shape or ["depth4", "depth6", "depth8", "leaves255"]:
-            with tempfile.TemporaryDirectory() as folder:
-                bench_model(arguments, trees, shape, pathlib.Path(folder))
+    if arguments.step == "prepare":
+        prepare(arguments)
+        return
+    if arguments.step == "measure":
+        measure_all(arguments)
+    print_table(arguments)
 
 
 if __name__ == "__main__":

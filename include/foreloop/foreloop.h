@@ -193,7 +193,7 @@ typedef struct foreloop_tokenizer foreloop_tokenizer;
 /* One tokenised text: results and scratch, reused from text to text. Belongs to one thread. */
 typedef struct foreloop_encoding foreloop_encoding;
 
-/* Opens a Hugging Face tokenizer.json; its truncation and padding do not count. Errors: IO; FORMAT with the byte
+/* Opens a Hugging Face tokenizer.json. Errors: IO; FORMAT with the byte
  * offset; UNSUPPORTED, naming the component (normalizer, pre-tokenizer, model, post-processor) that this library does
  * not know. */
 FORELOOP_API foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokenizer, const char *path,
@@ -222,11 +222,50 @@ FORELOOP_API void foreloop_encoding_close(foreloop_encoding *encoding);
 FORELOOP_API foreloop_status foreloop_tokenize(foreloop_encoding *encoding, const char *text, size_t length,
                                                int add_special, foreloop_error *error);
 
+/* What foreloop_tokenize_with does otherwise than tokenising the whole text with special tokens. */
+typedef struct foreloop_tokenize_options {
+    size_t size;
+    int no_special;        /* 1: without the special tokens of the post-processor */
+    int strict;            /* 1: text that is not UTF-8 is an error instead of being repaired */
+    int as_file;           /* 1: truncation and padding as tokenizer.json asks for them; excludes window_length */
+    size_t window_length;  /* 0, or windows of at most so many tokens, special ones included, that cover the text */
+    size_t window_overlap; /* tokens of the text that neighbouring windows share; fewer than a window holds */
+} foreloop_tokenize_options;
+FORELOOP_API void foreloop_tokenize_options_init(foreloop_tokenize_options *options, size_t size);
+
+/* The same with options (NULL: the defaults). Strict mode: FORMAT with the byte offset of the first byte that begins no
+ * character. Windows: as Hugging Face's truncation, the first window is what the encoding's functions below give, all
+ * are given by foreloop_encoding_window; VALUE when special tokens and overlap leave no room, UNSUPPORTED for a template
+ * that repeats the text. */
+FORELOOP_API foreloop_status foreloop_tokenize_with(foreloop_encoding *encoding, const char *text, size_t length,
+                                                    const foreloop_tokenize_options *options, foreloop_error *error);
+
 /* The result, valid until the encoding's next use. `offsets` holds two numbers for each token: first byte and end byte
  * in the given text (0, 0 for special tokens that the post-processor added). */
 FORELOOP_API size_t foreloop_encoding_count(const foreloop_encoding *encoding);
 FORELOOP_API const uint32_t *foreloop_encoding_ids(const foreloop_encoding *encoding);
 FORELOOP_API const size_t *foreloop_encoding_offsets(const foreloop_encoding *encoding);
+
+/* One window: ids[count], offsets[2 * count] as above. Tokens before content_begin and from content_end on are padding
+ * (offsets 0, 0). Returns 1, or 0 when there is no window of this number. There is one window unless options say
+ * otherwise; truncation keeps what it cuts off as further windows. */
+typedef struct foreloop_window {
+    size_t size;
+    const uint32_t *ids;
+    const size_t *offsets;
+    size_t count;
+    size_t content_begin, content_end;
+} foreloop_window;
+FORELOOP_API size_t foreloop_encoding_window_count(const foreloop_encoding *encoding);
+FORELOOP_API int foreloop_encoding_window(const foreloop_encoding *encoding, size_t index, foreloop_window *window);
+
+/* Ids to text as the decoder of tokenizer.json puts it together, without special tokens when `skip_special` is not 0;
+ * exact for byte-level BPE. Writes the text, not terminated, and its length; text NULL with capacity 0 writes the length
+ * alone. Errors: VALUE for an id without a token; LIMIT when the text is longer than `capacity`; UNSUPPORTED, naming a
+ * decoder that this library does not know. */
+FORELOOP_API foreloop_status foreloop_tokenizer_decode(const foreloop_tokenizer *tokenizer, const uint32_t *ids,
+                                                       size_t count, int skip_special, char *text, size_t capacity,
+                                                       size_t *length, foreloop_error *error);
 
 /* ---- Transformer ------------------------------------------------------------------------------------------------- */
 
@@ -337,14 +376,17 @@ typedef struct foreloop_gbdt_info {
 FORELOOP_API void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info);
 /* The feature's name, or NULL when the model names none or the index is too large. */
 FORELOOP_API const char *foreloop_gbdt_feature_name(const foreloop_gbdt *gbdt, size_t index);
+/* The feature's type as training was told it: "float", "int", "q", "i" (indicator) or "c" (category). NULL when the
+ * model holds no types or the index is too large. Rows hold float32 whatever the type. */
+FORELOOP_API const char *foreloop_gbdt_feature_type(const foreloop_gbdt *gbdt, size_t index);
 
 /* Predicts rows[row_count][stride], f32, the first feature_count of each row; NaN is missing, infinities are numbers.
  * `margin` not 0 gives outputs[row_count][output_count], the raw sums, bit-equal to
  * Booster.predict(output_margin=True); 0 gives outputs[row_count][prediction_count] by the objective's transform. Sums
  * run in tree order in f32 from the base score. A category is a whole number, cut towards zero; negative and unknown
- * ones are in no set. Errors: ARGUMENT when stride < feature_count. Cost: rows from about ten on in blocks of 64, in
- * which every test of every tree is made at once, trees of more than 256 leaves and categorical ones apart; fewer rows
- * walk the trees. Allocates nothing; takes about 80 KiB of stack. */
+ * ones are in no set. Errors: ARGUMENT when stride < feature_count. Cost: rows from about ten on in blocks of 64, which
+ * go through a tree together, trees of more than 256 leaves and categorical ones apart; fewer rows walk the trees.
+ * Allocates nothing; takes about 80 KiB of stack. */
 FORELOOP_API foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count,
                                                    size_t stride, int margin, float *outputs, foreloop_error *error);
 

@@ -51,14 +51,15 @@ class _GbdtOptions(c.Structure):
                 ("base_score", c.c_float), ("tree_weights", c.POINTER(c.c_float)), ("tree_weight_count", c.c_size_t),
                 ("num_class", c.c_size_t), ("num_parallel_tree", c.c_size_t), ("objective", c.c_char_p),
                 ("feature_names", c.POINTER(c.c_char_p)), ("feature_name_count", c.c_size_t),
-                ("iteration_begin", c.c_size_t), ("iteration_end", c.c_size_t)]
+                ("iteration_begin", c.c_size_t), ("iteration_end", c.c_size_t), ("tier", c.c_int)]
 
 
 class _GbdtInfo(c.Structure):
     _fields_ = [("size", c.c_size_t), ("feature_count", c.c_size_t), ("output_count", c.c_size_t),
                 ("tree_count", c.c_size_t), ("max_depth", c.c_size_t), ("objective", c.c_char_p),
                 ("notes", c.c_char_p), ("prediction_count", c.c_size_t), ("iteration_count", c.c_size_t),
-                ("best_iteration", c.c_int64), ("has_gain", c.c_int), ("has_cover", c.c_int)]
+                ("best_iteration", c.c_int64), ("has_gain", c.c_int), ("has_cover", c.c_int),
+                ("tier", c.c_int)]
 
 
 class _GbdtRows(c.Structure):
@@ -143,7 +144,8 @@ class Library:
                 "foreloop_transformer_hidden_size": c.c_size_t, "foreloop_transformer_tokenizer": c.c_void_p,
                 "foreloop_thread_pool_parallel": c.c_void_p, "foreloop_tier_detect": c.c_int,
                 "foreloop_tier_name": c.c_char_p,
-                "foreloop_gbdt_feature_name": c.c_char_p, "foreloop_model_kind_name": c.c_char_p,
+                "foreloop_gbdt_feature_name": c.c_char_p, "foreloop_gbdt_feature_type": c.c_char_p,
+                "foreloop_model_kind_name": c.c_char_p,
                 "foreloop_model_feature_name": c.c_char_p, "foreloop_model_transformer": c.c_void_p,
                 "foreloop_model_gbdt": c.c_void_p, "foreloop_workload_latent": c.POINTER(c.c_float),
                 "foreloop_workload_saved_size": c.c_size_t, "foreloop_state_size": c.c_size_t}.items():
@@ -198,11 +200,13 @@ class Library:
         return pool
 
     def gbdt(self, source, base_score=None, tree_weights=None, num_class=0, num_parallel_tree=0, objective=None,
-             feature_names=None, iteration_range=(0, 0)):
-        """`source`: a path, or the model's content as bytes."""
+             feature_names=None, iteration_range=(0, 0), tier=0):
+        """`source`: a path, or the model's content as bytes. `tier`: the highest to use, a number as in
+        foreloop_tier."""
         options = _GbdtOptions(c.sizeof(_GbdtOptions), None, base_score is not None, 0.0 if base_score is None else base_score, None, 0,
                                num_class, num_parallel_tree, None if objective is None else objective.encode())
         options.iteration_begin, options.iteration_end = iteration_range
+        options.tier = tier
         if feature_names is not None:
             names = (c.c_char_p * len(feature_names))(*[name.encode() for name in feature_names])
             options.feature_names, options.feature_name_count = names, len(names)

@@ -581,3 +581,25 @@ foreloop_status foreloop_json_end(foreloop_json *json) {
         return foreloop_json_fail(json, "expected the end of the text, found %s", found(json));
     return FORELOOP_OK;
 }
+
+/* ---- Writing ----------------------------------------------------------------------------------------------------- */
+
+foreloop_status foreloop_buffer_append_json(foreloop_buffer *buffer, const char *before, foreloop_text text,
+                                            foreloop_error *error) {
+    size_t begin = 0;
+
+    FORELOOP_TRY(foreloop_buffer_append(buffer, before, strlen(before), error));
+    FORELOOP_TRY(foreloop_buffer_append(buffer, "\"", 1, error));
+    for (size_t i = 0; i < text.length; i++) {
+        const unsigned char c = (unsigned char)text.text[i];
+        char escaped[8];
+        if (c != '"' && c != '\\' && c >= 0x20)
+            continue;
+        FORELOOP_TRY(foreloop_buffer_append(buffer, text.text + begin, i - begin, error));
+        (void)snprintf(escaped, sizeof escaped, c < 0x20 ? "\\u%04x" : "\\%c", c);
+        FORELOOP_TRY(foreloop_buffer_append(buffer, escaped, strlen(escaped), error));
+        begin = i + 1;
+    }
+    FORELOOP_TRY(foreloop_buffer_append(buffer, text.text + begin, text.length - begin, error));
+    return foreloop_buffer_append(buffer, "\"", 1, error);
+}

@@ -112,6 +112,10 @@ typedef struct foreloop_floats {
 foreloop_status foreloop_json_integers(foreloop_json *json, int64_t minimum, int64_t maximum, foreloop_integers *list);
 foreloop_status foreloop_json_floats(foreloop_json *json, foreloop_floats *list);
 
+/* Writing: appends `before`, then the text as a JSON string. */
+foreloop_status foreloop_buffer_append_json(foreloop_buffer *buffer, const char *before, foreloop_text text,
+                                            foreloop_error *error);
+
 /* After the last value: nothing but white space may follow. */
 foreloop_status foreloop_json_end(foreloop_json *json);
 

@@ -631,22 +631,6 @@ size_t foreloop_format_double(double value, char buffer[FORELOOP_NUMBER_TEXT_SIZ
 
 /* ---- Small formats ----------------------------------------------------------------------------------------------- */
 
-float foreloop_half_to_float(uint16_t bits) {
-    const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
-    const uint32_t exponent = bits >> 10 & 0x1Fu;
-    const uint32_t fraction = bits & 0x3FFu;
-    uint32_t result;
-    float value;
-
-    if (exponent == 0) {
-        value = (float)fraction * 0x1p-24F;
-        return sign ? -value : value;
-    }
-    result = sign | (exponent == 31 ? 0xFFu : exponent + 112) << 23 | fraction << 13;
-    memcpy(&value, &result, sizeof value);
-    return value;
-}
-
 float foreloop_bfloat16_to_float(uint16_t bits) {
     const uint32_t result = (uint32_t)bits << 16;
     float value;

@@ -358,17 +358,36 @@ static float element_to_float(const foreloop_tensor *tensor, size_t i) {
     }
 }
 
+/* The first element that is no finite float32, or the count. */
+static size_t first_not_finite(const foreloop_tensor *tensor) {
+    if (tensor->dtype == FORELOOP_DTYPE_F16) {
+        /* All at once: hardly ever is there one, and a loop without an exit becomes vectors. */
+        size_t found = 0;
+        for (size_t i = 0; i < tensor->count; i++)
+            found += (foreloop_load_le16(tensor->data + i * 2) & 0x7C00u) == 0x7C00u;
+        if (found == 0)
+            return tensor->count;
+    }
+    for (size_t i = 0; i < tensor->count; i++)
+        if (!isfinite(element_to_float(tensor, i)))
+            return i;
+    return tensor->count;
+}
+
 foreloop_status foreloop_tensor_to_float(const foreloop_tensor *tensor, bool finite, float *values,
                                          foreloop_error *error) {
     if (tensor->dtype > FORELOOP_DTYPE_BF16)
         return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED, "tensor %s: expected F64, F32, F16 or BF16, found %s",
                              tensor->name, foreloop_dtype_name(tensor->dtype));
-    if (finite) {
-        /* A pass of its own, so that a bad element leaves the output untouched. */
+    /* A pass of its own, so that a bad element leaves the output untouched. */
+    const size_t bad = finite ? first_not_finite(tensor) : tensor->count;
+    if (bad < tensor->count)
+        return foreloop_fail(error, FORELOOP_ERROR_VALUE, "tensor %s: element %zu is not a finite float32",
+                             tensor->name, bad);
+    if (tensor->dtype == FORELOOP_DTYPE_F16) {
         for (size_t i = 0; i < tensor->count; i++)
-            if (!isfinite(element_to_float(tensor, i)))
-                return foreloop_fail(error, FORELOOP_ERROR_VALUE, "tensor %s: element %zu is not a finite float32",
-                                     tensor->name, i);
+            values[i] = foreloop_half_to_float(foreloop_load_le16(tensor->data + i * 2));
+        return FORELOOP_OK;
     }
     for (size_t i = 0; i < tensor->count; i++)
         values[i] = element_to_float(tensor, i);

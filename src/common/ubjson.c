@@ -135,6 +135,10 @@ static double load_double(const unsigned char *bytes) {
     return value;
 }
 
+static double load_real(const unsigned char *bytes, int marker) {
+    return marker == 'd' ? (double)load_float(bytes) : load_double(bytes);
+}
+
 /* A length or count: an integer of any width that is not negative. */
 static foreloop_status read_size(foreloop_json *json, size_t *value) {
     size_t offset = json->offset;
@@ -184,12 +188,10 @@ foreloop_status foreloop_ubjson_float(foreloop_json *json, float *value) {
     foreloop_text bytes = {NULL, 0};
     FORELOOP_TRY(take_number(json, &marker, &bytes));
     const unsigned char *data = (const unsigned char *)bytes.text;
-    if (marker == 'd')
-        *value = load_float(data);
-    else if (marker == 'D')
-        *value = foreloop_double_to_float(load_double(data));
+    if (is_integer(marker))
+        *value = (float)load_integer(data, marker); /* rounded once */
     else if (marker != 'H')
-        *value = (float)load_integer(data, marker);
+        *value = foreloop_double_to_float(load_real(data, marker));
     else if (!foreloop_parse_float(bytes.text, bytes.length, value))
         return foreloop_json_fail(json, "malformed number");
     return FORELOOP_OK;
@@ -200,12 +202,10 @@ foreloop_status foreloop_ubjson_double(foreloop_json *json, double *value) {
     foreloop_text bytes = {NULL, 0};
     FORELOOP_TRY(take_number(json, &marker, &bytes));
     const unsigned char *data = (const unsigned char *)bytes.text;
-    if (marker == 'd')
-        *value = (double)load_float(data);
-    else if (marker == 'D')
-        *value = load_double(data);
-    else if (marker != 'H')
+    if (is_integer(marker))
         *value = (double)load_integer(data, marker);
+    else if (marker != 'H')
+        *value = load_real(data, marker);
     else if (!foreloop_parse_double(bytes.text, bytes.length, value))
         return foreloop_json_fail(json, "malformed number");
     return FORELOOP_OK;
@@ -222,7 +222,7 @@ foreloop_status foreloop_ubjson_int64(foreloop_json *json, int64_t *value) {
     if (marker == 'H') {
         whole = foreloop_parse_int64(bytes.text, bytes.length, &number);
     } else if (marker == 'd' || marker == 'D') {
-        double real = marker == 'd' ? (double)load_float(data) : load_double(data);
+        double real = load_real(data, marker);
         whole = real >= -9223372036854775808.0 && real < 9223372036854775808.0 && real == trunc(real);
         number = whole ? (int64_t)real : 0;
     } else {
@@ -383,23 +383,50 @@ void foreloop_ubjson_skip_numbers(foreloop_json *json) {
 
 /* ---- Typed arrays ------------------------------------------------------------------------------------------------ */
 
+/* Loads `count` integers, whose marker is a constant at each call; gives how many there are before one that is out of
+ * range. */
+static inline size_t load_integers(const unsigned char *bytes, size_t count, int marker, int64_t minimum,
+                                   int64_t maximum, int64_t *items) {
+    const size_t width = fixed_width(marker);
+    size_t good = 0;
+    for (size_t i = 0; i < count; i++)
+        items[i] = load_integer(bytes + width * i, marker);
+    while (good < count && items[good] >= minimum && items[good] <= maximum)
+        good++;
+    return good;
+}
+
 foreloop_status foreloop_ubjson_integers(foreloop_json *json, int64_t minimum, int64_t maximum,
                                          foreloop_integers *list) {
     const int marker = shared_marker(json);
     if (!is_integer(marker))
         return FORELOOP_OK;
-    const size_t count = json->remaining[json->depth - 1], width = fixed_width(marker);
+    const size_t level = json->depth - 1, count = json->remaining[level];
     FORELOOP_TRY(foreloop_reserve(json->scratch.allocator, &list->items, &list->capacity, list->count,
                                   list->count + count, sizeof *list->items, json->error));
     const unsigned char *bytes = place(json);
-    for (size_t i = 0; i < count; i++, bytes += width) {
-        int64_t value = load_integer(bytes, marker);
-        if (value < minimum || value > maximum)
-            break; /* the reader of single values says what is wrong with it */
-        list->items[list->count++] = value;
-        json->offset += width;
-        json->remaining[json->depth - 1]--;
+    int64_t *items = list->items + list->count;
+    size_t good;
+    switch (marker) {
+    case 'i':
+        good = load_integers(bytes, count, 'i', minimum, maximum, items);
+        break;
+    case 'U':
+        good = load_integers(bytes, count, 'U', minimum, maximum, items);
+        break;
+    case 'I':
+        good = load_integers(bytes, count, 'I', minimum, maximum, items);
+        break;
+    case 'l':
+        good = load_integers(bytes, count, 'l', minimum, maximum, items);
+        break;
+    default:
+        good = load_integers(bytes, count, 'L', minimum, maximum, items);
     }
+    /* The reader of single values says what is wrong with the next one. */
+    list->count += good;
+    json->offset += good * fixed_width(marker);
+    json->remaining[level] -= good;
     return FORELOOP_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Decodes the code point at text[size], size > 0. False for an invalid sequence: then *code_point is U+FFFD and *length
  * the longest prefix of it that could begin a valid sequence, at least one byte (what Unicode calls the maximal
@@ -51,6 +52,47 @@ static inline bool foreloop_utf8_decode(const char *text, size_t size, uint32_t 
     }
     *code_point = value;
     return true;
+}
+
+/* The same for text that is known to be valid. */
+static inline uint32_t foreloop_utf8_decode_valid(const char *text, size_t *length) {
+    const unsigned char *bytes = (const unsigned char *)text;
+    const uint32_t first = bytes[0];
+    if (first < 0x80) {
+        *length = 1;
+        return first;
+    }
+    if (first < 0xE0) {
+        *length = 2;
+        return (first & 0x1F) << 6 | (bytes[1] & 0x3Fu);
+    }
+    if (first < 0xF0) {
+        *length = 3;
+        return (first & 0x0F) << 12 | (bytes[1] & 0x3Fu) << 6 | (bytes[2] & 0x3Fu);
+    }
+    *length = 4;
+    return (first & 0x07) << 18 | (bytes[1] & 0x3Fu) << 12 | (bytes[2] & 0x3Fu) << 6 | (bytes[3] & 0x3Fu);
+}
+
+/* The length of the longest prefix of text[size] that is valid: `size` when all of it is. */
+static inline size_t foreloop_utf8_valid_prefix(const char *text, size_t size) {
+    size_t position = 0, length;
+    uint32_t code_point;
+    while (position < size) {
+        uint64_t word;
+        /* Mostly ASCII, eight at a time. */
+        while (size - position >= sizeof word) {
+            memcpy(&word, text + position, sizeof word);
+            if (word & UINT64_C(0x8080808080808080))
+                break;
+            position += sizeof word;
+        }
+        for (size_t end = size - position < sizeof word ? size : position + sizeof word; position < end;
+             position += length)
+            if (!foreloop_utf8_decode(text + position, size - position, &code_point, &length))
+                return position;
+    }
+    return size;
 }
 
 /* Writes a code point (a scalar value) as UTF-8 and returns its length. */

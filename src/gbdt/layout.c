@@ -21,8 +21,9 @@ typedef struct builder {
     foreloop_error *error;
     pending *tests; /* by test */
     size_t capacity;
-    pending *sorted; /* the tests of a chunk, and room for as many */
-    size_t sorted_capacity;
+    pending *room; /* for the tests of a chunk, and for as many */
+    size_t room_capacity;
+    pending *sorted; /* the tests of a chunk, in `room` */
 } builder;
 
 /* ---- Trees ------------------------------------------------------------------------------------------------------- */
@@ -47,26 +48,26 @@ static size_t count_splits(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *
     return splits;
 }
 
-/* Room for a tree's tests, joins, leaves and nodes. */
-static foreloop_status reserve_tree(builder *b, size_t tests, size_t joins, size_t leaves, size_t nodes) {
+/* Room for a tree's tests, exits, leaves and nodes, and for what is read behind the last ones. */
+static foreloop_status reserve_tree(builder *b, size_t tests, size_t exits, size_t leaves, size_t nodes) {
     const foreloop_allocator *allocator = &b->gbdt->allocator;
     foreloop_gbdt_layout *l = b->layout;
-    const size_t tests_end = l->test_count + tests;
-    /* Offsets are 32 bits. A complete tree is bounded by its splits, so this is far off. */
-    if (tests_end > UINT32_MAX / 2 || l->leaf_count + leaves > UINT32_MAX / 2)
+    const size_t tests_end = l->test_count + tests, exits_end = l->exit_count + exits;
+    /* Offsets are 32 bits. A tree's tests are bounded by its splits, so this is far off. */
+    if (tests_end > UINT32_MAX / 2 || exits_end > UINT32_MAX / 2 || l->leaf_count + leaves > UINT32_MAX / 2)
         return foreloop_fail(b->error, FORELOOP_ERROR_LIMIT, "the trees have more than 2^31 tests");
-    FORELOOP_TRY(foreloop_reserve(allocator, &l->thresholds, &l->threshold_capacity, l->test_count, tests_end,
-                                  sizeof *l->thresholds, b->error));
+    FORELOOP_TRY(foreloop_reserve(allocator, &l->thresholds, &l->threshold_capacity, l->test_count,
+                                  tests_end + FORELOOP_TREES_TABLE, sizeof *l->thresholds, b->error));
     FORELOOP_TRY(foreloop_reserve(allocator, &l->columns, &l->column_capacity, l->test_count, tests_end,
                                   sizeof *l->columns, b->error));
     FORELOOP_TRY(
         foreloop_reserve(allocator, &b->tests, &b->capacity, l->test_count, tests_end, sizeof *b->tests, b->error));
-    FORELOOP_TRY(foreloop_reserve(allocator, &l->joins, &l->join_capacity, l->join_count, l->join_count + joins,
-                                  sizeof *l->joins, b->error));
+    FORELOOP_TRY(foreloop_reserve(allocator, &l->exits, &l->exit_capacity, l->exit_count,
+                                  exits_end + FORELOOP_TREES_TABLE, sizeof *l->exits, b->error));
     FORELOOP_TRY(foreloop_reserve(allocator, &l->nodes, &l->node_capacity, l->node_count, l->node_count + nodes,
                                   sizeof *l->nodes, b->error));
     return foreloop_reserve(allocator, &l->leaves, &l->leaf_capacity, l->leaf_count,
-                            l->leaf_count + leaves + FORELOOP_TREES_GROUP, sizeof *l->leaves, b->error);
+                            l->leaf_count + leaves + FORELOOP_TREES_LEAVES, sizeof *l->leaves, b->error);
 }
 
 static void push_test(builder *b, uint32_t node) {
@@ -87,73 +88,129 @@ static void push_leaf(builder *b, uint32_t node) {
     b->layout->leaves[b->layout->leaf_count++] = b->gbdt->nodes[node].split.leaf;
 }
 
-/* A leaf above the last level is spread over the leaves below its place. */
-static void push_complete(builder *b, const foreloop_gbdt_tree *tree) {
-    uint32_t nodes[2 * FORELOOP_TREES_LEAVES - 1];
-    const size_t tests = ((size_t)1 << tree->depth) - 1;
-    nodes[0] = tree->root;
-    for (size_t i = 0; i < tests; i++) {
-        const bool split = is_split(b->gbdt, nodes[i]);
-        push_test(b, split ? nodes[i] : NO_NODE);
-        nodes[2 * i + 1] = split ? b->gbdt->nodes[nodes[i]].left : nodes[i];
-        nodes[2 * i + 2] = split ? b->gbdt->nodes[nodes[i]].left + 1 : nodes[i];
+/* Tests for the complete subtree of `depth` levels under nodes[0], which in the end are the nodes below, by number. A
+ * leaf further up is spread over all places below its own. */
+static void push_levels(builder *b, uint32_t *nodes, unsigned depth) {
+    for (unsigned level = 0; level < depth; level++) {
+        const size_t width = (size_t)1 << level;
+        for (size_t i = 0; i < width; i++) {
+            const bool split = is_split(b->gbdt, nodes[i]);
+            push_test(b, split ? nodes[i] : NO_NODE);
+            nodes[i + width] = split ? b->gbdt->nodes[nodes[i]].left + 1 : nodes[i];
+            nodes[i] = split ? b->gbdt->nodes[nodes[i]].left : nodes[i];
+        }
     }
-    for (size_t i = tests; i < 2 * tests + 1; i++)
+}
+
+static void push_complete(builder *b, const foreloop_gbdt_tree *tree) {
+    uint32_t nodes[FORELOOP_TREES_LEAVES];
+    nodes[0] = tree->root;
+    push_levels(b, nodes, tree->depth);
+    for (size_t i = 0; i < (size_t)1 << tree->depth; i++)
         push_leaf(b, nodes[i]);
 }
 
-/* What joins need to know of each node, by its place in the tree. */
-typedef struct subtree {
-    uint16_t leaves, slots;
-} subtree;
+/* ---- Pieces ------------------------------------------------------------------------------------------------------ */
 
-static void push_joins_under(builder *b, uint32_t root, const subtree *subtrees, uint32_t node, uint16_t slot) {
-    const uint32_t left = b->gbdt->nodes[node].left;
-    if (left == node) /* a leaf */
-        return;
-    const subtree *l = &subtrees[left - root], *r = l + 1;
-    /* The side that takes more slots goes first: while the other one is at work, only its result is kept. */
-    const bool left_first = l->slots >= r->slots;
-    const uint16_t next = (uint16_t)(slot + 1);
-    const uint16_t left_slot = left_first ? slot : next, right_slot = left_first ? next : slot;
-    push_joins_under(b, root, subtrees, left_first ? left : left + 1, slot);
-    push_joins_under(b, root, subtrees, left_first ? left + 1 : left, next);
-    push_test(b, node);
-    b->layout->joins[b->layout->join_count++] = (foreloop_trees_join){
-        .left_leaves = l->leaves * UINT32_C(0x01010101),
-        .left = l->slots > 0 ? left_slot : 0,
-        .right = r->slots > 0 ? right_slot : 0,
-        .into = slot,
-    };
-}
+enum { MAX_NODES = 2 * FORELOOP_TREES_LEAVES - 1 };
 
-static void push_leaves_under(builder *b, uint32_t node) {
-    const uint32_t left = b->gbdt->nodes[node].left;
-    if (left == node) {
-        push_leaf(b, node);
-        return;
-    }
-    push_leaves_under(b, left);
-    push_leaves_under(b, left + 1);
-}
+/* How a tree is cut. Nodes by their places in the tree. */
+typedef struct cutting {
+    uint16_t roots[3][FORELOOP_TREES_LEAVES]; /* of the pieces of 3 levels, of 2, of 1 */
+    size_t counts[3];
+    uint8_t heights[MAX_NODES]; /* levels of tests under and at a node */
+    uint8_t numbers[MAX_NODES]; /* of a piece's root and of a leaf: the state that leads there */
+} cutting;
 
-static void push_joins(builder *b, const foreloop_gbdt_tree *tree, size_t splits) {
-    subtree subtrees[2 * FORELOOP_TREES_LEAVES - 1];
-    for (size_t i = 2 * splits + 1; i-- > 0;) {
-        const size_t left = b->gbdt->nodes[tree->root + i].left - tree->root;
-        if (left == i) {
-            subtrees[i] = (subtree){1, 0};
-            continue;
+/* The nodes where rows leave a piece, each once; gives their number. */
+static size_t find_exits(const builder *b, const foreloop_gbdt_tree *tree, size_t root, unsigned depth,
+                         uint16_t exits[8]) {
+    size_t count = 1;
+    exits[0] = (uint16_t)root;
+    for (unsigned level = 0; level < depth; level++)
+        for (size_t i = count; i-- > 0;) {
+            const size_t node = exits[i];
+            if (!is_split(b->gbdt, tree->root + node))
+                continue;
+            exits[i] = (uint16_t)(b->gbdt->nodes[tree->root + node].left - tree->root);
+            exits[count++] = (uint16_t)(exits[i] + 1);
         }
-        const subtree *l = &subtrees[left], *r = l + 1;
-        const uint16_t more = l->slots > r->slots ? l->slots : r->slots;
-        const uint16_t fewer = l->slots > r->slots ? r->slots : l->slots;
-        const bool another = fewer == more || more == 0;
-        subtrees[i] = (subtree){(uint16_t)(l->leaves + r->leaves), (uint16_t)(more + (another ? 1 : 0))};
-    }
-    push_joins_under(b, tree->root, subtrees, tree->root, 1);
-    push_leaves_under(b, tree->root);
+    return count;
 }
+
+/* Cuts pieces of 3 levels off the top until what hangs on them is lower than that. */
+static void cut_tree(const builder *b, const foreloop_gbdt_tree *tree, cutting *c) {
+    for (size_t i = tree->node_count; i-- > 0;) {
+        const size_t left = b->gbdt->nodes[tree->root + i].left - tree->root;
+        const uint8_t higher = left == i                                 ? 0
+                               : c->heights[left] > c->heights[left + 1] ? c->heights[left]
+                                                                         : c->heights[left + 1];
+        c->heights[i] = left == i ? 0 : (uint8_t)(higher + 1);
+    }
+    c->roots[0][0] = 0;
+    c->counts[0] = 1;
+    c->counts[1] = c->counts[2] = 0;
+    for (size_t piece = 0; piece < c->counts[0]; piece++) {
+        uint16_t exits[8];
+        const size_t count = find_exits(b, tree, c->roots[0][piece], 3, exits);
+        for (size_t i = 0; i < count; i++)
+            if (c->heights[exits[i]] > 0) {
+                const size_t kind = c->heights[exits[i]] < 3 ? 3u - c->heights[exits[i]] : 0;
+                c->roots[kind][c->counts[kind]++] = exits[i];
+            }
+    }
+}
+
+/* Numbers the pieces in order, and the leaves so that none that a piece leads to has a later piece's number: from the
+ * last piece on, each gives its own number to a leaf that it or a later one leads to, of which there always is one. */
+static void number_states(const builder *b, const foreloop_gbdt_tree *tree, cutting *c) {
+    uint16_t waiting[FORELOOP_TREES_LEAVES], exits[8];
+    const size_t pieces = c->counts[0] + c->counts[1] + c->counts[2];
+    size_t waiting_count = 0, piece = pieces, next = pieces;
+    for (unsigned levels = 1; levels <= 3; levels++)
+        for (size_t i = c->counts[3 - levels]; i-- > 0;) {
+            const uint16_t root = c->roots[3 - levels][i];
+            const size_t count = find_exits(b, tree, root, levels, exits);
+            c->numbers[root] = (uint8_t)--piece;
+            for (size_t e = 0; e < count; e++)
+                if (c->heights[exits[e]] == 0)
+                    waiting[waiting_count++] = exits[e];
+            c->numbers[waiting[--waiting_count]] = (uint8_t)piece;
+        }
+    while (waiting_count > 0)
+        c->numbers[waiting[--waiting_count]] = (uint8_t)next++;
+}
+
+static void push_pieces(builder *b, const foreloop_gbdt_tree *tree, const cutting *c, size_t leaf_count) {
+    foreloop_gbdt_layout *l = b->layout;
+    for (unsigned levels = 3; levels > 0; levels--)
+        for (size_t piece = 0; piece < c->counts[3 - levels]; piece++) {
+            uint32_t nodes[8] = {tree->root + c->roots[3 - levels][piece]};
+            push_levels(b, nodes, levels);
+            for (size_t i = 0; i < (size_t)1 << levels; i++)
+                l->exits[l->exit_count++] = c->numbers[nodes[i] - tree->root];
+        }
+    for (size_t i = 0; i < tree->node_count; i++)
+        if (c->heights[i] == 0)
+            l->leaves[l->leaf_count + c->numbers[i]] = b->gbdt->nodes[tree->root + i].split.leaf;
+    l->leaf_count += leaf_count;
+}
+
+static foreloop_status build_pieces(builder *b, const foreloop_gbdt_tree *tree, size_t splits,
+                                    foreloop_trees_tree *built) {
+    cutting c;
+    cut_tree(b, tree, &c);
+    number_states(b, tree, &c);
+    FORELOOP_TRY(reserve_tree(b, 7 * c.counts[0] + 3 * c.counts[1] + c.counts[2],
+                              8 * c.counts[0] + 4 * c.counts[1] + 2 * c.counts[2], splits + 1, 2 * splits + 1));
+    push_pieces(b, tree, &c, splits + 1);
+    built->shape = FORELOOP_TREES_PIECES;
+    for (size_t kind = 0; kind < 3; kind++)
+        built->pieces[kind] = (uint8_t)c.counts[kind];
+    return FORELOOP_OK;
+}
+
+/* ---- Each tree --------------------------------------------------------------------------------------------------- */
 
 static void push_nodes(builder *b, const foreloop_gbdt_tree *tree, size_t splits) {
     for (size_t i = 0; i < 2 * splits + 1; i++) {
@@ -178,50 +235,49 @@ static foreloop_status build_tree(builder *b, size_t index) {
     foreloop_trees_tree *built = &l->trees[index];
     *built = (foreloop_trees_tree){
         .test = (uint32_t)l->test_count,
-        .join = (uint32_t)l->join_count,
+        .exit = (uint32_t)l->exit_count,
         .leaf = (uint32_t)l->leaf_count,
         .shape = FORELOOP_TREES_WALK,
     };
     l->roots[index] = (uint32_t)l->node_count;
-    if (splits >= FORELOOP_TREES_LEAVES) {
-        l->has_walks = true;
+    if (splits >= FORELOOP_TREES_LEAVES)
         return FORELOOP_OK;
-    }
     if (tree->depth <= FORELOOP_TREES_DEPTH && ((size_t)1 << tree->depth) - 1 <= COMPLETE_EXCESS * splits) {
         const size_t leaves = (size_t)1 << tree->depth;
         FORELOOP_TRY(reserve_tree(b, leaves - 1, 0, leaves, 2 * splits + 1));
         push_complete(b, tree);
         built->shape = FORELOOP_TREES_COMPLETE;
     } else {
-        FORELOOP_TRY(reserve_tree(b, splits, splits, splits + 1, 2 * splits + 1));
-        push_joins(b, tree, splits);
-        built->shape = FORELOOP_TREES_JOINS;
+        FORELOOP_TRY(build_pieces(b, tree, splits, built));
     }
     push_nodes(b, tree, splits);
     built->depth = (uint8_t)tree->depth;
-    l->depth = tree->depth > l->depth ? tree->depth : l->depth;
     built->test_count = (uint16_t)(l->test_count - built->test);
     return FORELOOP_OK;
 }
 
 /* ---- Codes ------------------------------------------------------------------------------------------------------- */
 
-/* Sorts by key: digit after digit from the lowest on, each time from one half of `items` to the other, in linear time.
- * The items and, in the end, the result are in the first half. */
-static void sort_pending(pending *items, size_t count) {
+/* Sorts by key: digit after digit from the lowest on, each time from one half of `items` to the other, in linear time;
+ * digits that all keys share, as the upper ones of few features, are passed over. Gives the sorted half. */
+static pending *sort_pending(pending *items, size_t count) {
+    enum { BITS = 11, DIGITS = 1 << BITS };
     pending *from = items, *to = items + count;
-    for (unsigned shift = 0; shift < 64; shift += 8) {
-        size_t places[257] = {0};
+    for (unsigned shift = 0; shift < 64 && count > 0; shift += BITS) {
+        uint32_t places[DIGITS + 1] = {0}; /* tests are fewer than 2^31 */
         for (size_t i = 0; i < count; i++)
-            places[(from[i].key >> shift & 255) + 1]++;
-        for (size_t digit = 0; digit < 256; digit++)
+            places[(from[i].key >> shift) % DIGITS + 1]++;
+        if (places[(from[0].key >> shift) % DIGITS + 1] == count)
+            continue;
+        for (size_t digit = 0; digit < DIGITS; digit++)
             places[digit + 1] += places[digit];
         for (size_t i = 0; i < count; i++)
-            to[places[from[i].key >> shift & 255]++] = from[i];
+            to[places[(from[i].key >> shift) % DIGITS]++] = from[i];
         pending *sorted = to;
         to = from;
         from = sorted;
     }
+    return from;
 }
 
 static uint32_t feature_of(const pending *test) {
@@ -277,8 +333,8 @@ static foreloop_status push_feature(builder *b, size_t begin, size_t end, size_t
             *column = (uint16_t)(*columns)++;
         if (i == begin || test->key != test[-1].key)
             ascending[count++] = threshold_of(b, test);
-        l->thresholds[test->test] = (uint8_t)(count - 1 - 128) * UINT32_C(0x01010101);
-        l->columns[test->test] = (uint16_t)(*column * FORELOOP_TREES_ROWS);
+        l->thresholds[test->test] = (int8_t)((int)count - 1 - 128);
+        l->columns[test->test] = (uint16_t)(*column * FORELOOP_TREES_COLUMN_UNIT);
     }
     FORELOOP_TRY(foreloop_reserve(allocator, &l->tables, &l->table_capacity, l->table_size, l->table_size + places,
                                   sizeof *l->tables, b->error));
@@ -313,12 +369,12 @@ static foreloop_status build_chunks(builder *b, size_t begin, size_t end) {
     foreloop_gbdt_layout *l = b->layout;
     const size_t first = l->trees[begin].test, last = end < b->gbdt->tree_count ? l->trees[end].test : l->test_count;
     size_t count = 0, columns = 0, thresholds;
-    FORELOOP_TRY(foreloop_reserve(&b->gbdt->allocator, &b->sorted, &b->sorted_capacity, 0, 2 * (last - first),
-                                  sizeof *b->sorted, b->error));
+    FORELOOP_TRY(foreloop_reserve(&b->gbdt->allocator, &b->room, &b->room_capacity, 0, 2 * (last - first),
+                                  sizeof *b->room, b->error));
     for (size_t i = first; i < last; i++)
         if (b->tests[i].node != NO_NODE)
-            b->sorted[count++] = b->tests[i];
-    sort_pending(b->sorted, count);
+            b->room[count++] = b->tests[i];
+    b->sorted = sort_pending(b->room, count);
     if (count_columns(b, count) > FORELOOP_TREES_COLUMNS) {
         const size_t middle = begin + (end - begin) / 2;
         FORELOOP_TRY(build_chunks(b, begin, middle));
@@ -326,7 +382,7 @@ static foreloop_status build_chunks(builder *b, size_t begin, size_t end) {
     }
     for (size_t i = first; i < last; i++)
         if (b->tests[i].node == NO_NODE) {
-            l->thresholds[i] = 127 * UINT32_C(0x01010101);
+            l->thresholds[i] = INT8_MAX;
             l->columns[i] = 0;
         }
     foreloop_gbdt_chunk chunk = {begin, end, l->feature_count, 0};
@@ -398,20 +454,25 @@ static foreloop_status build_used(builder *b) {
 
 /* ---- Blocks or rows ---------------------------------------------------------------------------------------------- */
 
-/* The number of rows at which their walks take as long as a block. */
+/* The number of rows from which on a block is faster than their walks. */
 static size_t break_even(const foreloop_gbdt_layout *layout, size_t tree_count) {
     const foreloop_trees_costs costs = layout->kernels.costs;
-    double block = (double)costs.feature * (double)layout->feature_count, row = 1.0;
+    double tests = 0.0, row = 0.0;
     for (size_t t = 0; t < tree_count; t++) {
         const foreloop_trees_tree *tree = &layout->trees[t];
         if (tree->shape == FORELOOP_TREES_WALK)
             continue;
-        block += (double)tree->test_count * (tree->shape == FORELOOP_TREES_JOINS ? costs.join : costs.test);
+        tests += (double)tree->test_count * (tree->shape == FORELOOP_TREES_PIECES ? costs.piece_test : costs.test);
         /* Walks end when all that advance in step are at leaves: in deep trees long before the deepest one. */
         const double common = 2.0 * log2((double)tree->test_count + 1.0);
         row += fmin(tree->depth, common) * costs.step;
     }
-    return (size_t)fmin(block / row, FORELOOP_TREES_ROWS);
+    const double group = (double)costs.feature * (double)layout->feature_count;
+    size_t rows = 1;
+    while (rows < FORELOOP_TREES_ROWS &&
+           tests + group * (double)((rows + FORELOOP_TREES_GROUP - 1) / FORELOOP_TREES_GROUP) > row * (double)rows)
+        rows++;
+    return rows;
 }
 
 /* ---- Making ------------------------------------------------------------------------------------------------------ */
@@ -424,40 +485,63 @@ static foreloop_status build(builder *b) {
         return foreloop_fail_memory(b->error, b->gbdt->tree_count, sizeof *l->trees, "the trees");
     for (size_t t = 0; t < b->gbdt->tree_count; t++)
         FORELOOP_TRY(build_tree(b, t));
-    for (size_t i = 0; l->leaves && i < FORELOOP_TREES_GROUP; i++)
-        l->leaves[l->leaf_count + i] = 0.0f;
+    if (l->leaves)
+        memset(l->leaves + l->leaf_count, 0, FORELOOP_TREES_LEAVES * sizeof *l->leaves);
+    if (l->thresholds)
+        memset(l->thresholds + l->test_count, 0, FORELOOP_TREES_TABLE);
+    if (l->exits)
+        memset(l->exits + l->exit_count, 0, FORELOOP_TREES_TABLE);
     if (b->gbdt->tree_count > 0)
         FORELOOP_TRY(build_chunks(b, 0, b->gbdt->tree_count));
-    l->min_rows = break_even(l, b->gbdt->tree_count);
     return build_used(b);
+}
+
+foreloop_status foreloop_gbdt_layout_create(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error) {
+    gbdt->layout = foreloop_allocate_zeroed(&gbdt->allocator, 1, sizeof *gbdt->layout);
+    if (!gbdt->layout)
+        return foreloop_fail_memory(error, 1, sizeof *gbdt->layout, "the trees");
+    foreloop_trees_f32_init(&gbdt->layout->kernels, foreloop_cpu_tier(limit));
+    return FORELOOP_OK;
+}
+
+void foreloop_gbdt_layout_choose(foreloop_gbdt *gbdt) {
+    foreloop_gbdt_layout *l = gbdt->layout;
+    for (size_t t = 0; t < gbdt->tree_count; t++) {
+        if (l->trees[t].shape == FORELOOP_TREES_WALK)
+            l->has_walks = true;
+        else if (l->trees[t].depth > l->depth)
+            l->depth = l->trees[t].depth;
+    }
+    l->min_rows = break_even(l, gbdt->tree_count);
 }
 
 foreloop_status foreloop_gbdt_layout_make(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error) {
     builder b = {.gbdt = gbdt, .error = error};
-    b.layout = foreloop_allocate_zeroed(&gbdt->allocator, 1, sizeof *b.layout);
-    if (!b.layout)
-        return foreloop_fail_memory(error, 1, sizeof *b.layout, "the trees");
-    gbdt->layout = b.layout;
-    foreloop_trees_f32_init(&b.layout->kernels, foreloop_cpu_tier(limit));
+    FORELOOP_TRY(foreloop_gbdt_layout_create(gbdt, limit, error));
+    b.layout = gbdt->layout;
     foreloop_status status = build(&b);
     foreloop_release(&gbdt->allocator, b.tests);
-    foreloop_release(&gbdt->allocator, b.sorted);
+    foreloop_release(&gbdt->allocator, b.room);
+    if (status == FORELOOP_OK)
+        foreloop_gbdt_layout_choose(gbdt);
     return status;
 }
 
-void foreloop_gbdt_layout_close(const foreloop_allocator *allocator, foreloop_gbdt_layout *layout) {
-    if (!layout)
-        return;
-    foreloop_release(allocator, layout->trees);
-    foreloop_release(allocator, layout->chunks);
-    foreloop_release(allocator, layout->features);
-    foreloop_release(allocator, layout->tables);
-    foreloop_release(allocator, layout->thresholds);
-    foreloop_release(allocator, layout->columns);
-    foreloop_release(allocator, layout->joins);
-    foreloop_release(allocator, layout->leaves);
-    foreloop_release(allocator, layout->nodes);
-    foreloop_release(allocator, layout->roots);
-    foreloop_release(allocator, layout->used);
+void foreloop_gbdt_layout_close(foreloop_gbdt *gbdt) {
+    const foreloop_allocator *allocator = &gbdt->allocator;
+    foreloop_gbdt_layout *layout = gbdt->layout;
+    if (layout && !gbdt->borrowed) {
+        foreloop_release(allocator, layout->trees);
+        foreloop_release(allocator, layout->chunks);
+        foreloop_release(allocator, layout->features);
+        foreloop_release(allocator, layout->tables);
+        foreloop_release(allocator, layout->thresholds);
+        foreloop_release(allocator, layout->columns);
+        foreloop_release(allocator, layout->exits);
+        foreloop_release(allocator, layout->leaves);
+        foreloop_release(allocator, layout->nodes);
+        foreloop_release(allocator, layout->roots);
+        foreloop_release(allocator, layout->used);
+    }
     foreloop_release(allocator, layout);
 }

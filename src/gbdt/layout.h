@@ -3,7 +3,7 @@
  *
  * Each tree has one of three shapes, by this rule:
  *   complete   depth at most 8, and a complete tree of its depth has at most 4 times its splits;
- *   joins      at most 256 leaves;
+ *   pieces     at most 256 leaves;
  *   walk       every other tree, and every tree with a categorical split, a threshold that is NaN or a feature from
  * 2^21 on: such trees are walked in the model itself. */
 #ifndef FORELOOP_GBDT_LAYOUT_H
@@ -31,12 +31,12 @@ struct foreloop_gbdt_layout {
     size_t table_size, table_capacity;
 
     /* Arrays of foreloop_trees_data. */
-    uint32_t *thresholds;
+    int8_t *thresholds;
     uint16_t *columns;
-    foreloop_trees_join *joins;
+    uint8_t *exits;
     float *leaves;
     size_t test_count, threshold_capacity, column_capacity;
-    size_t join_count, join_capacity;
+    size_t exit_count, exit_capacity;
     size_t leaf_count, leaf_capacity;
 
     /* For single rows. */
@@ -54,6 +54,10 @@ struct foreloop_gbdt_layout {
 foreloop_status foreloop_gbdt_layout_make(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error);
 /* The number of a feature that trees read among those that they read. */
 size_t foreloop_gbdt_used_place(const foreloop_gbdt_layout *layout, uint32_t feature);
-void foreloop_gbdt_layout_close(const foreloop_allocator *allocator, foreloop_gbdt_layout *layout);
+void foreloop_gbdt_layout_close(foreloop_gbdt *gbdt);
+
+/* The first and last step of making it: an empty one, with its kernels; what only the kernels and the trees tell. */
+foreloop_status foreloop_gbdt_layout_create(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error);
+void foreloop_gbdt_layout_choose(foreloop_gbdt *gbdt);
 
 #endif

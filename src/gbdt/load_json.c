@@ -4,6 +4,11 @@
 #include "gbdt/load_tree.h"
 #include <string.h>
 
+typedef struct text_list {
+    const char **items;
+    size_t count, capacity;
+} text_list;
+
 typedef struct json_loader {
     foreloop_json *json;
     foreloop_gbdt *gbdt;
@@ -15,8 +20,7 @@ typedef struct json_loader {
     bool has_num_trees, is_dart, has_weights, has_named_categories;
     foreloop_floats base_scores, weights;
     foreloop_integers tree_info, iteration_indptr;
-    const char **names;
-    size_t name_count, name_capacity;
+    text_list names, types;
     foreloop_gbdt_tree_loader trees;
 } json_loader;
 
@@ -194,24 +198,24 @@ static foreloop_status read_attribute(json_loader *loader, foreloop_text key) {
     return FORELOOP_OK;
 }
 
-static foreloop_status read_names(json_loader *loader) {
+static foreloop_status read_texts(json_loader *loader, text_list *list) {
     foreloop_json *json = loader->json;
     foreloop_gbdt *gbdt = loader->gbdt;
-    loader->name_count = 0;
+    list->count = 0;
     FORELOOP_TRY(foreloop_json_array(json));
     for (;;) {
         bool more;
-        foreloop_text name;
+        foreloop_text text;
         FORELOOP_TRY(foreloop_json_element(json, &more));
         if (!more)
             return FORELOOP_OK;
-        FORELOOP_TRY(foreloop_json_string(json, &name));
-        FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &loader->names, &loader->name_capacity, loader->name_count,
-                                      loader->name_count + 1, sizeof *loader->names, json->error));
-        const char *kept = foreloop_arena_text(&gbdt->texts, name.text, name.length);
+        FORELOOP_TRY(foreloop_json_string(json, &text));
+        FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &list->items, &list->capacity, list->count, list->count + 1,
+                                      sizeof *list->items, json->error));
+        const char *kept = foreloop_arena_text(&gbdt->texts, text.text, text.length);
         if (!kept)
-            return foreloop_fail_memory(json->error, name.length, 1, "a feature name");
-        loader->names[loader->name_count++] = kept;
+            return foreloop_fail_memory(json->error, text.length, 1, "a feature name or type");
+        list->items[list->count++] = kept;
     }
 }
 
@@ -225,7 +229,9 @@ static foreloop_status read_learner_field(json_loader *loader, foreloop_text key
     if (foreloop_text_is(key, "attributes"))
         return read_object(loader, read_attribute);
     if (foreloop_text_is(key, "feature_names"))
-        return read_names(loader);
+        return read_texts(loader, &loader->names);
+    if (foreloop_text_is(key, "feature_types"))
+        return read_texts(loader, &loader->types);
     return foreloop_json_skip(loader->json);
 }
 
@@ -294,11 +300,14 @@ static foreloop_status check_counts(json_loader *loader) {
     if (loader->base_scores.count != 1 && loader->base_scores.count != gbdt->output_count)
         return foreloop_json_fail(loader->json, "base_score has %zu elements, but there are %zu outputs",
                                   loader->base_scores.count, gbdt->output_count);
-    if ((loader->is_dart || loader->has_weights) && loader->weights.count != gbdt->source_count)
+    if ((loader->is_dart && loader->weights.count < gbdt->source_count) || loader->weights.count > gbdt->source_count)
         return foreloop_json_fail(loader->json, "weight_drop has %zu elements, but there are %zu trees",
                                   loader->weights.count, gbdt->source_count);
-    if (loader->name_count != 0 && loader->name_count != gbdt->feature_count)
-        return foreloop_json_fail(loader->json, "%zu feature_names, but num_feature is %zu", loader->name_count,
+    if (loader->names.count != 0 && loader->names.count != gbdt->feature_count)
+        return foreloop_json_fail(loader->json, "%zu feature_names, but num_feature is %zu", loader->names.count,
+                                  gbdt->feature_count);
+    if (loader->types.count != 0 && loader->types.count != gbdt->feature_count)
+        return foreloop_json_fail(loader->json, "%zu feature_types, but num_feature is %zu", loader->types.count,
                                   gbdt->feature_count);
     return FORELOOP_OK;
 }
@@ -309,15 +318,31 @@ static foreloop_status set_base_margins(json_loader *loader) {
     gbdt->base_margins = foreloop_allocate(&gbdt->allocator, gbdt->output_count, sizeof *gbdt->base_margins);
     if (!gbdt->base_margins)
         return foreloop_fail_memory(error, gbdt->output_count, sizeof *gbdt->base_margins, "the base scores");
+    foreloop_floats *scores = &loader->base_scores;
+    FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &scores->items, &scores->capacity, scores->count,
+                                  gbdt->output_count, sizeof *scores->items, error));
+    for (; scores->count < gbdt->output_count; scores->count++)
+        scores->items[scores->count] = scores->items[0];
     for (size_t k = 0; k < gbdt->output_count; k++) {
-        float score = loader->base_scores.items[loader->base_scores.count > 1 ? k : 0];
         if (loader->options->has_base_score)
             gbdt->base_margins[k] = loader->options->base_score;
-        else if (!foreloop_gbdt_base_margin(gbdt->objective, score, &gbdt->base_margins[k]))
+        else if (!foreloop_gbdt_base_margin(gbdt->objective, scores->items, k, &gbdt->base_margins[k]))
             return foreloop_fail(error, FORELOOP_ERROR_VALUE,
                                  "%s: the base_score of output %zu is out of the range of %s", loader->json->name, k,
                                  gbdt->objective->name);
     }
+    return FORELOOP_OK;
+}
+
+/* Trees that were added to a DART model without dropping any weigh 1, and the list may end before them. */
+static foreloop_status fill_weights(json_loader *loader) {
+    foreloop_floats *weights = &loader->weights;
+    if (!loader->has_weights)
+        return FORELOOP_OK;
+    FORELOOP_TRY(foreloop_reserve(&loader->gbdt->allocator, &weights->items, &weights->capacity, weights->count,
+                                  loader->gbdt->source_count, sizeof *weights->items, loader->json->error));
+    while (weights->count < loader->gbdt->source_count)
+        weights->items[weights->count++] = 1.0f;
     return FORELOOP_OK;
 }
 
@@ -374,11 +399,16 @@ static foreloop_status complete(json_loader *loader) {
     if (gbdt->output_count == 0)
         gbdt->output_count = 1;
     FORELOOP_TRY(check_counts(loader));
-    if (loader->name_count > 0) {
-        gbdt->feature_names = loader->names;
-        loader->names = NULL;
+    if (loader->names.count > 0) {
+        gbdt->feature_names = loader->names.items;
+        loader->names.items = NULL;
+    }
+    if (loader->types.count > 0) {
+        gbdt->feature_types = loader->types.items;
+        loader->types.items = NULL;
     }
     FORELOOP_TRY(set_base_margins(loader));
+    FORELOOP_TRY(fill_weights(loader));
     if (loader->iteration_indptr.count == 0)
         FORELOOP_TRY(fill_indptr(loader));
     FORELOOP_TRY(check_indptr(loader));
@@ -406,7 +436,8 @@ foreloop_status foreloop_gbdt_load_json(foreloop_gbdt *gbdt, foreloop_json *json
     foreloop_release(allocator, loader.weights.items);
     foreloop_release(allocator, loader.tree_info.items);
     foreloop_release(allocator, loader.iteration_indptr.items);
-    foreloop_release(allocator, (void *)loader.names);
+    foreloop_release(allocator, (void *)loader.names.items);
+    foreloop_release(allocator, (void *)loader.types.items);
     foreloop_gbdt_tree_loader_close(&loader.trees);
     return status;
 }

@@ -34,16 +34,19 @@ void foreloop_gbdt_close(foreloop_gbdt *gbdt) {
     if (!gbdt)
         return;
     foreloop_allocator allocator = gbdt->allocator;
-    foreloop_gbdt_layout_close(&allocator, gbdt->layout);
-    foreloop_release(&allocator, gbdt->nodes);
-    foreloop_release(&allocator, gbdt->origins);
-    foreloop_release(&allocator, gbdt->trees);
-    foreloop_release(&allocator, gbdt->output_trees);
-    foreloop_release(&allocator, gbdt->source_trees);
-    foreloop_release(&allocator, gbdt->base_margins);
-    foreloop_release(&allocator, gbdt->categories);
-    foreloop_release(&allocator, gbdt->sets);
+    foreloop_gbdt_layout_close(gbdt);
+    if (!gbdt->borrowed) {
+        foreloop_release(&allocator, gbdt->nodes);
+        foreloop_release(&allocator, gbdt->origins);
+        foreloop_release(&allocator, gbdt->trees);
+        foreloop_release(&allocator, gbdt->output_trees);
+        foreloop_release(&allocator, gbdt->source_trees);
+        foreloop_release(&allocator, gbdt->base_margins);
+        foreloop_release(&allocator, gbdt->categories);
+        foreloop_release(&allocator, gbdt->sets);
+    }
     foreloop_release(&allocator, (void *)gbdt->feature_names);
+    foreloop_release(&allocator, (void *)gbdt->feature_types);
     foreloop_arena_close(&gbdt->texts);
     foreloop_buffer_close(&gbdt->notes);
     foreloop_release(&allocator, gbdt);
@@ -72,14 +75,11 @@ static foreloop_status reserve_nodes(foreloop_gbdt *gbdt, size_t count, foreloop
                             sizeof *gbdt->origins, error);
 }
 
-/* Appends a node that, until its turn comes, holds the place of its source in `left`. */
-static foreloop_status push_node(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree, size_t place,
-                                 foreloop_error *error) {
-    FORELOOP_TRY(reserve_nodes(gbdt, 1, error));
+/* Appends a node, for which there is room, that until its turn comes holds the place of its source in `left`. */
+static void push_node(foreloop_gbdt *gbdt, const foreloop_gbdt_source_tree *tree, size_t place) {
     gbdt->nodes[gbdt->node_count] = (foreloop_gbdt_node){.left = (uint32_t)place};
     gbdt->origins[gbdt->node_count] = tree->nodes[place].origin;
     gbdt->node_count++;
-    return FORELOOP_OK;
 }
 
 static int compare_categories(const void *a, const void *b, const void *context) {
@@ -116,7 +116,8 @@ static foreloop_status push_child(foreloop_gbdt *gbdt, const foreloop_gbdt_sourc
         return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "tree %zu: node %lld has two parents, or is in a cycle",
                              gbdt->source_count, (long long)child);
     tree->nodes[child].reached = true;
-    return push_node(gbdt, tree, (size_t)child, error);
+    push_node(gbdt, tree, (size_t)child);
+    return FORELOOP_OK;
 }
 
 /* Fills in node `index` and appends its children. A leaf that is a vector gets the vector's place as its `set`. */
@@ -198,8 +199,9 @@ foreloop_status foreloop_gbdt_add_tree(foreloop_gbdt *gbdt, const foreloop_gbdt_
     FORELOOP_TRY(foreloop_reserve(&gbdt->allocator, &gbdt->trees, &gbdt->tree_capacity, gbdt->tree_count,
                                   gbdt->tree_count + 1, sizeof *gbdt->trees, error));
     foreloop_gbdt_tree made = {.root = (uint32_t)gbdt->node_count, .source = (uint32_t)gbdt->source_count};
+    FORELOOP_TRY(reserve_nodes(gbdt, tree->node_count, error)); /* each node is reached once at the most */
     tree->nodes[0].reached = true;
-    FORELOOP_TRY(push_node(gbdt, tree, 0, error));
+    push_node(gbdt, tree, 0);
     /* Breadth first: the nodes behind `index` are the queue. */
     size_t level_end = gbdt->node_count;
     for (size_t index = made.root; index < gbdt->node_count; index++) {
@@ -443,6 +445,10 @@ void foreloop_gbdt_get_info(const foreloop_gbdt *gbdt, foreloop_gbdt_info *info)
 
 const char *foreloop_gbdt_feature_name(const foreloop_gbdt *gbdt, size_t index) {
     return gbdt && gbdt->feature_names && index < gbdt->feature_count ? gbdt->feature_names[index] : NULL;
+}
+
+const char *foreloop_gbdt_feature_type(const foreloop_gbdt *gbdt, size_t index) {
+    return gbdt && gbdt->feature_types && index < gbdt->feature_count ? gbdt->feature_types[index] : NULL;
 }
 
 void foreloop_gbdt_used_features(const foreloop_gbdt *gbdt, unsigned char *used) {

@@ -48,6 +48,7 @@ typedef struct foreloop_gbdt_origin {
 
 struct foreloop_gbdt {
     foreloop_allocator allocator;
+    bool borrowed; /* the arrays, and those of the layout, are a compiled form's */
     const foreloop_gbdt_objective *objective;
     size_t feature_count;
     size_t output_count;
@@ -78,6 +79,7 @@ struct foreloop_gbdt {
     size_t set_count, set_capacity;
 
     const char **feature_names; /* NULL when the model names none */
+    const char **feature_types; /* the same */
     foreloop_arena texts;
     foreloop_buffer notes;
 
@@ -146,6 +148,16 @@ foreloop_status foreloop_gbdt_load_dump(foreloop_gbdt *gbdt, foreloop_json *json
 /* For the scorer: foreloop_gbdt_open_memory with the document's name for messages. `options` may be NULL. */
 foreloop_status foreloop_gbdt_open_named(foreloop_gbdt **gbdt, const void *data, size_t size, const char *name,
                                          const foreloop_gbdt_options *options, foreloop_error *error);
+
+/* Appends the compiled form of a model of all iterations, which is to begin at a multiple of FORELOOP_ALIGNMENT. It is
+ * for this layout of the structs: change the version with them. */
+#define FORELOOP_GBDT_COMPILED_VERSION 1
+foreloop_status foreloop_gbdt_compile(const foreloop_gbdt *gbdt, foreloop_buffer *out, foreloop_error *error);
+/* Opens a compiled form where it lies: data[size] is borrowed. FORMAT for one that is not sound. `name` is of the text
+ * that it was made of, for the message. */
+foreloop_status foreloop_gbdt_open_compiled(foreloop_gbdt **gbdt, const void *data, size_t size, const char *name,
+                                            const foreloop_allocator *allocator, foreloop_tier tier,
+                                            foreloop_error *error);
 
 /* For the scorer: the margin of output 0 for one row of feature_count values, the same bits as
  * foreloop_gbdt_predict. */

@@ -10,6 +10,7 @@ static const foreloop_gbdt_objective known_objectives[] = {
     {"reg:pseudohubererror", FORELOOP_LINK_IDENTITY, FORELOOP_TRANSFORM_NONE},
     {"reg:absoluteerror", FORELOOP_LINK_IDENTITY, FORELOOP_TRANSFORM_NONE},
     {"reg:quantileerror", FORELOOP_LINK_IDENTITY, FORELOOP_TRANSFORM_NONE},
+    {"reg:expectileerror", FORELOOP_LINK_GAPS, FORELOOP_TRANSFORM_GAPS},
     {"reg:logistic", FORELOOP_LINK_LOGIT, FORELOOP_TRANSFORM_SIGMOID},
     {"reg:gamma", FORELOOP_LINK_LOG, FORELOOP_TRANSFORM_EXP},
     {"reg:tweedie", FORELOOP_LINK_LOG, FORELOOP_TRANSFORM_EXP},
@@ -39,7 +40,21 @@ const foreloop_gbdt_objective *foreloop_gbdt_unknown_objective(void) {
     return &unknown_objective;
 }
 
-bool foreloop_gbdt_base_margin(const foreloop_gbdt_objective *objective, float base_score, float *margin) {
+/* Expectiles of rising levels: what an output is above the one before is softplus of its margin, and LEAST_GAP. */
+static const float LEAST_GAP = 1e-6f;
+
+static float softplus(float x) {
+    return x > 0.0f ? x + log1pf(expf(-x)) : log1pf(expf(x));
+}
+
+static float inverse_softplus(float x) {
+    x = fmaxf(x, LEAST_GAP);
+    return x + logf(-expm1f(-x));
+}
+
+bool foreloop_gbdt_base_margin(const foreloop_gbdt_objective *objective, const float *scores, size_t output,
+                               float *margin) {
+    const float base_score = scores[output];
     float result = base_score;
     if (objective->link == FORELOOP_LINK_LOGIT) {
         if (!(base_score >= 0.0f && base_score <= 1.0f))
@@ -52,6 +67,8 @@ bool foreloop_gbdt_base_margin(const foreloop_gbdt_objective *objective, float b
         if (!(base_score > 0.0f))
             return false;
         result = logf(base_score);
+    } else if (objective->link == FORELOOP_LINK_GAPS && output > 0) {
+        result = inverse_softplus(base_score - scores[output - 1] - LEAST_GAP);
     }
     if (!isfinite(result))
         return false;
@@ -90,6 +107,10 @@ void foreloop_gbdt_transform_row(const foreloop_gbdt_objective *objective, float
     case FORELOOP_TRANSFORM_STEP:
         for (size_t i = 0; i < count; i++)
             outputs[i] = outputs[i] > 0.0f ? 1.0f : 0.0f;
+        break;
+    case FORELOOP_TRANSFORM_GAPS:
+        for (size_t i = 1; i < count; i++)
+            outputs[i] = outputs[i - 1] + (LEAST_GAP + softplus(outputs[i]));
         break;
     case FORELOOP_TRANSFORM_SOFTMAX:
         softmax(outputs, count);

@@ -81,6 +81,7 @@ static void walk_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree,
 static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk *chunk, const row_view *view,
                            size_t row_count, int8_t *codes) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
+    const size_t stride = row_count <= GROUP ? layout->kernels.group_stride : ROWS;
     const size_t read_end = layout->used_count > 0 ? (size_t)layout->used[layout->used_count - 1] + 1 : 0;
     alignas(64) float tile[GROUP * ROWS];
     size_t tile_end = 0; /* of the features that `tile` holds */
@@ -98,7 +99,7 @@ static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk 
             }
             values = tile + feature->feature % GROUP * ROWS;
         }
-        layout->kernels.quantise(codes, values, (row_count + GROUP - 1) / GROUP, feature, layout->tables);
+        layout->kernels.quantise(codes, stride, values, (row_count + GROUP - 1) / GROUP, feature, layout->tables);
     }
 }
 
@@ -117,7 +118,7 @@ static size_t end_of_run(const foreloop_gbdt_layout *layout, size_t begin, size_
 static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const row_view *view, size_t row_count,
                       const int8_t *codes, float sums[ROWS]) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
-    const foreloop_trees_data data = {layout->thresholds, layout->columns, layout->joins, layout->leaves};
+    const foreloop_trees_data data = {layout->thresholds, layout->columns, layout->exits, layout->leaves};
     for (size_t next; begin < end; begin = next) {
         next = end_of_run(layout, begin, end);
         if (layout->trees[begin].shape != FORELOOP_TREES_WALK)
@@ -128,27 +129,56 @@ static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const
     }
 }
 
-/* The margins of all outputs for at most ROWS rows. */
-static void margins_of_block(const foreloop_gbdt *gbdt, const row_view *view, size_t row_count, float *outputs) {
+/* At most ROWS rows on their way through the trees. */
+typedef struct block {
+    const row_view *view;
+    size_t row_count;
+    size_t chunks; /* begun; `codes` are those of the last one */
     alignas(64) int8_t codes[FORELOOP_TREES_COLUMNS * ROWS];
-    const size_t outputs_per_row = gbdt->output_count;
-    for (size_t r = 0; r < row_count; r++)
-        memcpy(outputs + r * outputs_per_row, gbdt->base_margins, outputs_per_row * sizeof *outputs);
-    for (size_t c = 0; c < gbdt->layout->chunk_count; c++) {
-        const foreloop_gbdt_chunk *chunk = &gbdt->layout->chunks[c];
-        quantise_block(gbdt, chunk, view, row_count, codes);
-        for (size_t k = 0; k < outputs_per_row; k++) {
-            const size_t begin = gbdt->output_trees[k], end = gbdt->output_trees[k + 1];
-            float sums[ROWS] = {0};
-            if (end <= chunk->tree_begin || begin >= chunk->tree_end)
-                continue;
-            for (size_t r = 0; r < row_count; r++)
-                sums[r] = outputs[r * outputs_per_row + k];
-            add_trees(gbdt, begin > chunk->tree_begin ? begin : chunk->tree_begin,
-                      end < chunk->tree_end ? end : chunk->tree_end, view, row_count, codes, sums);
-            for (size_t r = 0; r < row_count; r++)
-                outputs[r * outputs_per_row + k] = sums[r];
-        }
+} block;
+
+/* The margins of one output. Outputs are taken in order, as trees and chunks are. */
+static void sum_output(const foreloop_gbdt *gbdt, block *b, size_t output, float sums[ROWS]) {
+    const foreloop_gbdt_layout *layout = gbdt->layout;
+    const size_t end = gbdt->output_trees[output + 1];
+    for (size_t r = 0; r < ROWS; r++)
+        sums[r] = gbdt->base_margins[output];
+    for (size_t begin = gbdt->output_trees[output], next; begin < end; begin = next) {
+        while (b->chunks == 0 || layout->chunks[b->chunks - 1].tree_end <= begin)
+            quantise_block(gbdt, &layout->chunks[b->chunks++], b->view, b->row_count, b->codes);
+        const size_t chunk_end = layout->chunks[b->chunks - 1].tree_end;
+        next = chunk_end < end ? chunk_end : end;
+        add_trees(gbdt, begin, next, b->view, b->row_count, b->codes, sums);
+    }
+}
+
+static void margins_of_block(const foreloop_gbdt *gbdt, const row_view *view, size_t row_count, float *outputs) {
+    block b;
+    float sums[ROWS];
+    b.view = view;
+    b.row_count = row_count;
+    b.chunks = 0;
+    for (size_t k = 0; k < gbdt->output_count; k++) {
+        sum_output(gbdt, &b, k, sums);
+        for (size_t r = 0; r < row_count; r++)
+            outputs[r * gbdt->output_count + k] = sums[r];
+    }
+}
+
+/* The outputs whose margins are the largest, of equal ones the first. */
+static void classes_of_block(const foreloop_gbdt *gbdt, const row_view *view, size_t row_count, float *classes) {
+    block b;
+    float sums[ROWS], largest[ROWS];
+    b.view = view;
+    b.row_count = row_count;
+    b.chunks = 0;
+    for (size_t k = 0; k < gbdt->output_count; k++) {
+        sum_output(gbdt, &b, k, sums);
+        for (size_t r = 0; r < row_count; r++)
+            if (k == 0 || sums[r] > largest[r]) {
+                largest[r] = sums[r];
+                classes[r] = (float)k;
+            }
     }
 }
 
@@ -217,14 +247,25 @@ static float class_of_row(const foreloop_gbdt *gbdt, const float *row) {
     return (float)best;
 }
 
+static void classes_of_rows(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
+                            float *classes) {
+    if (row_count >= gbdt->layout->min_rows) {
+        const row_view view = {rows, stride, 1, NULL};
+        classes_of_block(gbdt, &view, row_count, classes);
+        return;
+    }
+    for (size_t r = 0; r < row_count; r++)
+        classes[r] = class_of_row(gbdt, rows + r * stride);
+}
+
 float foreloop_gbdt_margin(const foreloop_gbdt *gbdt, const float *row) {
     return margin_of_row(gbdt, 0, row);
 }
 
 void foreloop_gbdt_margin_block(const foreloop_gbdt *gbdt, const float *values, size_t stride, size_t row_count,
                                 float *margins) {
-    const row_view block = {values, 1, stride, gbdt->layout};
-    margins_of_block(gbdt, &block, row_count, margins);
+    const row_view view = {values, 1, stride, gbdt->layout};
+    margins_of_block(gbdt, &view, row_count, margins);
 }
 
 foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
@@ -240,13 +281,13 @@ foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *ro
         rows = gbdt->base_margins;
         stride = 0;
     }
-    if (!margin && gbdt->objective->transform == FORELOOP_TRANSFORM_CLASS) {
-        for (size_t r = 0; r < row_count; r++)
-            outputs[r] = class_of_row(gbdt, rows + r * stride);
-        return FORELOOP_OK;
-    }
+    const bool classes = !margin && gbdt->objective->transform == FORELOOP_TRANSFORM_CLASS;
     for (size_t r = 0; r < row_count; r += ROWS) {
         const size_t count = row_count - r < ROWS ? row_count - r : ROWS;
+        if (classes) {
+            classes_of_rows(gbdt, rows + r * stride, count, stride, outputs + r);
+            continue;
+        }
         float *margins = outputs + r * gbdt->output_count;
         margins_of_rows(gbdt, rows + r * stride, count, stride, margins);
         for (size_t i = 0; !margin && i < count; i++)

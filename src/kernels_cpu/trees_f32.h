@@ -4,10 +4,10 @@
  *
  * For a block: a split asks whether x < t. Of all thresholds of a feature, sorted and distinct, a value's code is the
  * number of those that are not above it, so that x < t[i] is the same as code <= i. Codes are bytes (less 128, to be
- * signed), laid out [column][row]: each test is one subtraction of bytes for a whole register of rows, cheap enough
- * that all tests of a tree are made for all rows, without branches and without gathers. A feature has a column for the
- * splits that send a missing value left, whose code is then 0, and another for those that send it right, whose code is
- * then the number of the thresholds.
+ * signed), laid out [column][row]. All codes that a tree may ask for are read for all rows, a register of rows at a
+ * time, which is cheaper than branches or gathers. A feature has a column for the splits that send a missing value
+ * left, whose code is then 0, and another for those that send it right, whose code is then the number of the
+ * thresholds.
  *
  * Every sum is a function of its row alone: sums[r] + leaf in float32, tree after tree, so that all tiers give the same
  * bits.
@@ -23,10 +23,11 @@ enum {
     FORELOOP_TREES_ROWS = 64,        /* of a block */
     FORELOOP_TREES_GROUP = 16,       /* rows and features are read in groups of so many */
     FORELOOP_TREES_COLUMNS = 768,    /* at the most: 48 KiB of codes */
+    FORELOOP_TREES_COLUMN_UNIT = 8,  /* tests hold a column's number times this, which addresses multiply further */
     FORELOOP_TREES_THRESHOLDS = 255, /* of a column at the most; a feature with more has several pairs of columns */
     FORELOOP_TREES_DEPTH = 8,        /* of a complete tree at the most */
     FORELOOP_TREES_LEAVES = 256,     /* of a tree at the most */
-    FORELOOP_TREES_SLOTS = 10        /* of joins at the most */
+    FORELOOP_TREES_TABLE = 16        /* bytes that a look-up in a register reads: so many may be read behind a table */
 };
 
 /* How to make a feature's codes. The thresholds t[0] < t[1] < ... stand in a search tree table[1] to
@@ -41,25 +42,27 @@ typedef struct foreloop_trees_feature {
     uint16_t rights; /* column where it goes right */
 } foreloop_trees_feature;
 
-/* Evaluation of any tree by its splits from the leaves up: the result of a split is the number of the leaf among the
- * leaves under it, which is `left`'s when the test says left, else `right`'s + left_leaves. Results stand in slots, the
- * result of a leaf, 0, in slot 0; the tree's result is in slot 1 at the end. */
-typedef struct foreloop_trees_join {
-    uint32_t left_leaves; /* the byte four times */
-    uint16_t left, right, into;
-} foreloop_trees_join;
-
+/* In a complete (sub)tree the nodes of a level, the leaves too, are numbered by the decisions that lead there: bit k is
+ * 1 when they go right at level k. A row's number among the nodes of one level makes a test of one look-up of a
+ * threshold, while the column of the row's node is chosen from all columns of the level.
+ *
+ * A tree that is far from complete is cut into pieces, complete subtrees of 3 levels and, at its fringe, of 2. A row's
+ * state is the piece where it is, and in the end its leaf: piece p takes the rows of state p to one of its 8 or 4
+ * exits. All pieces of 3 levels come first, parents before children; state 0 is the root. Leaves are numbered so that
+ * none that a piece leads to has the number of a later piece. */
 typedef enum foreloop_trees_shape {
     FORELOOP_TREES_WALK,     /* not for these kernels */
-    FORELOOP_TREES_COMPLETE, /* 2^depth - 1 tests, breadth first, and 2^depth leaves from left to right */
-    FORELOOP_TREES_JOINS     /* a test and a join for each split, and leaves from left to right */
+    FORELOOP_TREES_COMPLETE, /* 2^depth - 1 tests, level by level, and 2^depth leaves */
+    FORELOOP_TREES_PIECES    /* 2^levels - 1 tests and 2^levels exits for each piece, and leaves */
 } foreloop_trees_shape;
 
 typedef struct foreloop_trees_tree {
-    uint32_t test, join, leaf; /* the first of its */
+    uint32_t test, exit, leaf; /* the first of its */
     uint16_t test_count;
     uint8_t shape;
-    uint8_t depth; /* below 256, as there are at most 256 leaves */
+    uint8_t depth;     /* below 256, as there are at most 256 leaves */
+    uint8_t pieces[3]; /* of 3 levels, of 2, of 1 */
+    uint8_t unused;    /* 0: a compiled form holds all bytes */
 } foreloop_trees_tree;
 
 /* A tree's node as a single row's walk takes it. Children are neighbours, left before right. */
@@ -76,30 +79,31 @@ enum {
     FORELOOP_TREES_FEATURES = 1 << 21    /* of nodes at the most */
 };
 
-/* Test i sends right the rows whose code in the column at codes + column[i] is above the byte of which threshold[i] is
- * four copies. */
+/* Test i sends right the rows whose code in column columns[i] / FORELOOP_TREES_COLUMN_UNIT is above thresholds[i]. */
 typedef struct foreloop_trees_data {
-    const uint32_t *thresholds;
+    const int8_t *thresholds; /* FORELOOP_TREES_TABLE bytes of any value follow the last one */
     const uint16_t *columns;
-    const foreloop_trees_join *joins;
-    const float *leaves; /* 16 floats of any value follow the last one */
+    const uint8_t *exits; /* the same */
+    const float *leaves;  /* FORELOOP_TREES_LEAVES floats of any value follow the last one */
 } foreloop_trees_data;
 
 /* What kernels take, measured, in units of a tenth of a nanosecond: for a block, each test of a complete tree, each
- * test with its join, and each feature for a group of rows; for a single row, each step of a walk. */
+ * test of a piece, and each feature for a group of rows; for a single row, each step of a walk. */
 typedef struct foreloop_trees_costs {
-    uint16_t test, join, feature, step;
+    uint16_t test, piece_test, feature, step;
 } foreloop_trees_costs;
 
 typedef struct foreloop_trees_f32 {
     foreloop_tier tier;
     foreloop_trees_costs costs;
+    size_t group_stride; /* from a column of codes to the next, for at most 16 rows; for more, it is 64 */
     /* tile[16][64] = the first feature_count <= 16 values of row_count <= 64 rows, which have row_stride floats; what
      * is not given becomes 0 up to a whole group of rows and features. */
     void (*transpose)(float *tile, const float *rows, size_t row_stride, size_t row_count, size_t feature_count);
-    /* The codes of one feature for group_count <= 4 groups of rows, whose values are given. */
-    void (*quantise)(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
-                     const float *tables);
+    /* The codes of one feature for group_count <= 4 groups of rows, whose values are given: those of column c are at
+     * codes + c * stride. */
+    void (*quantise)(int8_t *codes, size_t stride, const float *values, size_t group_count,
+                     const foreloop_trees_feature *feature, const float *tables);
     /* Adds the leaves of trees, none of them to be walked, to sums[64], of which only row_count matter: the other sums
      * and codes may be anything, and the sums are anything afterwards. `codes` is aligned to 64 bytes. */
     void (*add)(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,

@@ -8,6 +8,9 @@
 const char *const foreloop_bundle_text_names[FORELOOP_BUNDLE_TEXTS] = {"model.json", "config.json", "tokenizer.json",
                                                                        "ranker.json"};
 static const char *const weight_names[FORELOOP_BUNDLE_WEIGHTS] = {"encoder.safetensors", "transition.safetensors"};
+/* Of the compiled forms of the texts in a packed file. */
+static const char *const compiled_names[FORELOOP_BUNDLE_TEXTS] = {"compiled/model.json", "compiled/config.json",
+                                                                  "compiled/tokenizer.json", "compiled/ranker.json"};
 static const char *const packed_prefixes[FORELOOP_BUNDLE_WEIGHTS] = {"encoder/", "transition/"};
 
 static foreloop_status open_container(foreloop_bundle *bundle, const void *data, size_t size, const char *name,
@@ -29,6 +32,9 @@ static foreloop_status open_packed(foreloop_bundle *bundle, const void *data, si
                                  "%s: not a packed model: the U8 tensor '%s' is missing; make one with foreloop pack",
                                  name, foreloop_bundle_text_names[i]);
         bundle->texts[i] = (foreloop_bytes){tensor->data, tensor->size};
+        tensor = foreloop_safetensors_find(&bundle->containers[0], compiled_names[i]);
+        if (tensor && tensor->dtype == FORELOOP_DTYPE_U8)
+            bundle->compiled[i] = (foreloop_bytes){tensor->data, tensor->size};
     }
     for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++) {
         bundle->weights[i] = &bundle->containers[0];
@@ -139,21 +145,30 @@ uint64_t foreloop_bundle_fingerprint(const foreloop_bundle *bundle) {
     return sum;
 }
 
-foreloop_status foreloop_bundle_pack(const foreloop_bundle *bundle, const char *path, foreloop_error *error) {
+static foreloop_tensor bytes_tensor(const char *name, foreloop_bytes bytes) {
+    return (foreloop_tensor){.name = name,
+                             .dtype = FORELOOP_DTYPE_U8,
+                             .rank = 1,
+                             .shape = {bytes.size},
+                             .count = bytes.size,
+                             .data = bytes.data,
+                             .size = bytes.size};
+}
+
+foreloop_status foreloop_bundle_pack(const foreloop_bundle *bundle,
+                                     const foreloop_bytes compiled[FORELOOP_BUNDLE_TEXTS], const char *path,
+                                     foreloop_error *error) {
     foreloop_arena arena = {.allocator = &bundle->allocator};
-    size_t capacity = FORELOOP_BUNDLE_TEXTS, count = 0;
+    size_t capacity = 2 * FORELOOP_BUNDLE_TEXTS, count = 0;
     for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++)
         capacity += bundle->weights[i]->count;
     foreloop_tensor *tensors = foreloop_arena_allocate(&arena, capacity, sizeof *tensors);
     foreloop_status status = FORELOOP_OK;
-    for (int i = 0; tensors && i < FORELOOP_BUNDLE_TEXTS; i++)
-        tensors[count++] = (foreloop_tensor){.name = foreloop_bundle_text_names[i],
-                                             .dtype = FORELOOP_DTYPE_U8,
-                                             .rank = 1,
-                                             .shape = {bundle->texts[i].size},
-                                             .count = bundle->texts[i].size,
-                                             .data = bundle->texts[i].data,
-                                             .size = bundle->texts[i].size};
+    for (int i = 0; tensors && i < FORELOOP_BUNDLE_TEXTS; i++) {
+        tensors[count++] = bytes_tensor(foreloop_bundle_text_names[i], bundle->texts[i]);
+        if (compiled[i].data)
+            tensors[count++] = bytes_tensor(compiled_names[i], compiled[i]);
+    }
     for (int i = 0; tensors && i < FORELOOP_BUNDLE_WEIGHTS; i++) {
         for (size_t j = 0; j < bundle->weights[i]->count; j++) {
             const foreloop_tensor *tensor = &bundle->weights[i]->tensors[j];

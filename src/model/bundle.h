@@ -26,6 +26,7 @@ typedef struct foreloop_bundle {
     foreloop_safetensors containers[FORELOOP_BUNDLE_WEIGHTS];
     size_t container_count;
     foreloop_bytes texts[FORELOOP_BUNDLE_TEXTS];
+    foreloop_bytes compiled[FORELOOP_BUNDLE_TEXTS]; /* compiled.h; data NULL where there is none */
     /* Tensors of a part are those of `weights` whose name starts with `prefix`. */
     const foreloop_safetensors *weights[FORELOOP_BUNDLE_WEIGHTS];
     const char *prefixes[FORELOOP_BUNDLE_WEIGHTS];
@@ -44,7 +45,9 @@ void foreloop_bundle_close(foreloop_bundle *bundle);
 /* A hash of all texts and tensors that does not depend on their order or on the form of the bundle. */
 uint64_t foreloop_bundle_fingerprint(const foreloop_bundle *bundle);
 
-/* Writes the packed form. */
-foreloop_status foreloop_bundle_pack(const foreloop_bundle *bundle, const char *path, foreloop_error *error);
+/* Writes the packed form, with the compiled parts that are there (data NULL: none). */
+foreloop_status foreloop_bundle_pack(const foreloop_bundle *bundle,
+                                     const foreloop_bytes compiled[FORELOOP_BUNDLE_TEXTS], const char *path,
+                                     foreloop_error *error);
 
 #endif

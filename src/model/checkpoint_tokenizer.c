@@ -7,6 +7,7 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "kernels_cpu/cpu.h"
 #include "tokenizer/tokenizer.h"
 #include <stdint.h>
 #include <stdio.h>
@@ -292,7 +293,7 @@ foreloop_status foreloop_checkpoint_tokenizer_open(foreloop_tokenizer **tokenize
         status = foreloop_tokenizer_open_named(tokenizer, make.json.data, make.json.size,
                                                bpe ? "vocab.json and merges.txt, put together"
                                                    : "vocab.txt, put into a tokenizer.json",
-                                               options->allocator, error);
+                                               options->allocator, foreloop_cpu_tier(options->tier), error);
     foreloop_buffer_close(&make.json);
     return status == FORELOOP_OK ? status : foreloop_error_prefix(error, status, "%.200s", directory);
 }

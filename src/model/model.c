@@ -6,7 +6,9 @@
 #include "common/json.h"
 #include "common/sized.h"
 #include "gbdt/model.h"
+#include "model/compiled.h"
 #include "model/text_encoder.h"
+#include "tokenizer/tokenizer.h"
 #include "transformer/config.h"
 #include <float.h>
 #include <math.h>
@@ -62,6 +64,20 @@ static foreloop_status load_projection(const foreloop_model *model, size_t hidde
     return FORELOOP_OK;
 }
 
+/* From its compiled form where there is one that fits. */
+static foreloop_status load_tokenizer(const foreloop_model *model, foreloop_tokenizer **tokenizer,
+                                      foreloop_error *error) {
+    const foreloop_bytes text = model->bundle.texts[FORELOOP_BUNDLE_TOKENIZER];
+    const char *name = foreloop_bundle_text_names[FORELOOP_BUNDLE_TOKENIZER];
+    foreloop_bytes content;
+    FORELOOP_TRY(foreloop_compiled_content(model->bundle.compiled[FORELOOP_BUNDLE_TOKENIZER],
+                                           FORELOOP_TOKENIZER_COMPILED_VERSION, text, name, &content, error));
+    return content.data ? foreloop_tokenizer_open_compiled(tokenizer, content.data, content.size, name,
+                                                           &model->allocator, model->kernels.tier, error)
+                        : foreloop_tokenizer_open_named(tokenizer, text.data, text.size, name, &model->allocator,
+                                                        model->kernels.tier, error);
+}
+
 static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error) {
     const foreloop_manifest *manifest = &model->manifest;
     foreloop_transformer_config config;
@@ -71,12 +87,9 @@ static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error
                              "model.json: latent_size is %zu, but the encoder's hidden_size is %zu and there is no "
                              "projection",
                              manifest->latent_size, config.hidden_size);
-    const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_TOKENIZER];
-    foreloop_options options = {.size = sizeof options, .allocator = &model->allocator};
     foreloop_tokenizer *tokenizer = NULL;
-    foreloop_status status = foreloop_tokenizer_open_memory(&tokenizer, text->data, text->size, &options, error);
-    if (status != FORELOOP_OK)
-        return foreloop_error_prefix(error, status, "%s", foreloop_bundle_text_names[FORELOOP_BUNDLE_TOKENIZER]);
+    FORELOOP_TRY(load_tokenizer(model, &tokenizer, error));
+    foreloop_status status = FORELOOP_OK;
     foreloop_pooling pooling = {.window_length = manifest->window_length,
                                 .window_stride = manifest->window_stride,
                                 .normalize = manifest->normalize};
@@ -90,9 +103,10 @@ static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error
         }
     }
     if (status == FORELOOP_OK)
-        status = foreloop_transformer_create(
-            &model->transformer, &model->allocator, &model->kernels, &config, model->bundle.weights[FORELOOP_BUNDLE_ENCODER],
-            model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER], tokenizer, &pooling, error);
+        status =
+            foreloop_transformer_create(&model->transformer, &model->allocator, &model->kernels, &config,
+                                        model->bundle.weights[FORELOOP_BUNDLE_ENCODER],
+                                        model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER], tokenizer, &pooling, error);
     foreloop_release(&model->allocator, projection);
     if (status != FORELOOP_OK) {
         foreloop_tokenizer_close(tokenizer);
@@ -121,12 +135,23 @@ static bool margins_are_finite(const foreloop_gbdt *gbdt) {
     return fabs((double)gbdt->base_margins[0]) + largest * (double)gbdt->tree_count < FLT_MAX;
 }
 
+/* From its compiled form where there is one that fits. */
+static foreloop_status open_ranker(foreloop_model *model, const char *file, foreloop_error *error) {
+    const foreloop_bytes text = model->bundle.texts[FORELOOP_BUNDLE_RANKER];
+    const foreloop_gbdt_options options = {
+        .size = sizeof options, .allocator = &model->allocator, .tier = model->kernels.tier};
+    foreloop_bytes content;
+    FORELOOP_TRY(foreloop_compiled_content(model->bundle.compiled[FORELOOP_BUNDLE_RANKER],
+                                           FORELOOP_GBDT_COMPILED_VERSION, text, file, &content, error));
+    return content.data ? foreloop_gbdt_open_compiled(&model->gbdt, content.data, content.size, file, &model->allocator,
+                                                      model->kernels.tier, error)
+                        : foreloop_gbdt_open_named(&model->gbdt, text.data, text.size, file, &options, error);
+}
+
 static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error) {
-    const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_RANKER];
     const char *file = foreloop_bundle_text_names[FORELOOP_BUNDLE_RANKER];
     const foreloop_feature_plan *plan = &model->manifest.plan;
-    foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator, .tier = model->kernels.tier};
-    FORELOOP_TRY(foreloop_gbdt_open_named(&model->gbdt, text->data, text->size, file, &options, error));
+    FORELOOP_TRY(open_ranker(model, file, error));
     model->gbdt_info.size = sizeof model->gbdt_info;
     foreloop_gbdt_get_info(model->gbdt, &model->gbdt_info);
     size_t columns = model->gbdt_info.feature_count;
@@ -265,13 +290,39 @@ void foreloop_model_close(foreloop_model *model) {
     foreloop_release(&allocator, model);
 }
 
+/* The compiled forms of the texts that have one, by text. */
+static foreloop_status compile_texts(const foreloop_model *model, foreloop_buffer compiled[FORELOOP_BUNDLE_TEXTS],
+                                     foreloop_error *error) {
+    const foreloop_bytes *texts = model->bundle.texts;
+    foreloop_buffer *tokenizer = &compiled[FORELOOP_BUNDLE_TOKENIZER], *ranker = &compiled[FORELOOP_BUNDLE_RANKER];
+    const foreloop_bytes source = texts[FORELOOP_BUNDLE_TOKENIZER];
+    FORELOOP_TRY(foreloop_compiled_begin(tokenizer, error));
+    FORELOOP_TRY(foreloop_tokenizer_compile(foreloop_transformer_tokenizer(model->transformer), source.data,
+                                            source.size, tokenizer, error));
+    foreloop_compiled_finish(tokenizer, FORELOOP_TOKENIZER_COMPILED_VERSION, source);
+    FORELOOP_TRY(foreloop_compiled_begin(ranker, error));
+    FORELOOP_TRY(foreloop_gbdt_compile(model->gbdt, ranker, error));
+    foreloop_compiled_finish(ranker, FORELOOP_GBDT_COMPILED_VERSION, texts[FORELOOP_BUNDLE_RANKER]);
+    return FORELOOP_OK;
+}
+
 foreloop_status foreloop_model_pack(const char *directory, const char *path, const foreloop_options *options,
                                     foreloop_error *error) {
     if (!directory || !path)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_pack: an argument is NULL");
     foreloop_model *model;
+    foreloop_buffer buffers[FORELOOP_BUNDLE_TEXTS];
+    foreloop_bytes compiled[FORELOOP_BUNDLE_TEXTS];
     FORELOOP_TRY(foreloop_model_open(&model, directory, options, error));
-    foreloop_status status = foreloop_bundle_pack(&model->bundle, path, error);
+    for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
+        buffers[i] = (foreloop_buffer){.allocator = &model->allocator};
+    foreloop_status status = compile_texts(model, buffers, error);
+    for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
+        compiled[i] = (foreloop_bytes){buffers[i].data, buffers[i].size};
+    if (status == FORELOOP_OK)
+        status = foreloop_bundle_pack(&model->bundle, compiled, path, error);
+    for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
+        foreloop_buffer_close(&buffers[i]);
     foreloop_model_close(model);
     return status;
 }

@@ -3,9 +3,15 @@
 #include <string.h>
 
 void foreloop_aligned_close(foreloop_aligned_text *text) {
-    foreloop_release(text->allocator, text->bytes);
-    foreloop_release(text->allocator, text->spans);
+    foreloop_release(text->allocator, text->own_bytes);
+    foreloop_release(text->allocator, text->own_spans);
     memset(text, 0, sizeof *text);
+}
+
+void foreloop_aligned_clear(foreloop_aligned_text *text) {
+    text->bytes = text->own_bytes;
+    text->size = 0;
+    text->is_input = false;
 }
 
 foreloop_status foreloop_aligned_reserve(foreloop_aligned_text *text, size_t extra, foreloop_error *error) {
@@ -15,9 +21,11 @@ foreloop_status foreloop_aligned_reserve(foreloop_aligned_text *text, size_t ext
                              "the text grows beyond %zu bytes in the tokenizer: give it in parts", FORELOOP_TEXT_LIMIT);
     if (needed <= text->byte_capacity && needed <= text->span_capacity)
         return FORELOOP_OK;
-    FORELOOP_TRY(foreloop_reserve(text->allocator, &text->bytes, &text->byte_capacity, text->size, needed, 1, error));
-    return foreloop_reserve(text->allocator, &text->spans, &text->span_capacity, text->size, needed,
-                            sizeof *text->spans, error);
+    FORELOOP_TRY(
+        foreloop_reserve(text->allocator, &text->own_bytes, &text->byte_capacity, text->size, needed, 1, error));
+    text->bytes = text->own_bytes;
+    return foreloop_reserve(text->allocator, &text->own_spans, &text->span_capacity, text->size, needed,
+                            sizeof *text->own_spans, error);
 }
 
 foreloop_status foreloop_aligned_append_bytes(foreloop_aligned_text *text, const char *bytes, size_t length,
@@ -35,13 +43,24 @@ foreloop_status foreloop_aligned_append(foreloop_aligned_text *text, uint32_t co
     return foreloop_aligned_append_bytes(text, bytes, length, span, error);
 }
 
+/* Whole characters of the input with their own places. */
+static void copy_input(foreloop_aligned_text *text, const foreloop_aligned_text *source, size_t begin, size_t end) {
+    while (begin < end) {
+        const foreloop_span span = foreloop_aligned_span(source, begin);
+        for (; begin < span.end && begin < end; begin++)
+            foreloop_aligned_put_byte(text, source->bytes[begin], span);
+    }
+}
+
 foreloop_status foreloop_aligned_copy(foreloop_aligned_text *text, const foreloop_aligned_text *source, size_t begin,
                                       size_t end, foreloop_error *error) {
     size_t length = end - begin;
     FORELOOP_TRY(foreloop_aligned_reserve(text, length, error));
-    if (length > 0) {
-        memcpy(text->bytes + text->size, source->bytes + begin, length);
-        memcpy(text->spans + text->size, source->spans + begin, length * sizeof *text->spans);
+    if (source->is_input) {
+        copy_input(text, source, begin, end);
+    } else if (length > 0) {
+        memcpy(text->own_bytes + text->size, source->own_bytes + begin, length);
+        memcpy(text->own_spans + text->size, source->own_spans + begin, length * sizeof *text->own_spans);
         text->size += length;
     }
     return FORELOOP_OK;
@@ -49,18 +68,28 @@ foreloop_status foreloop_aligned_copy(foreloop_aligned_text *text, const foreloo
 
 foreloop_status foreloop_aligned_import(foreloop_aligned_text *text, const char *input, size_t length,
                                         foreloop_error *error) {
-    text->size = 0;
+    const foreloop_aligned_text whole = {.bytes = input, .size = length, .is_input = true};
+    size_t position;
+
+    foreloop_aligned_clear(text);
+    if (length > FORELOOP_TEXT_LIMIT)
+        return foreloop_aligned_reserve(text, length, error); /* which says why not */
+    position = foreloop_utf8_valid_prefix(input, length);
+    if (position == length) {
+        text->bytes = input;
+        text->size = length;
+        text->is_input = true;
+        return FORELOOP_OK;
+    }
     FORELOOP_TRY(foreloop_aligned_reserve(text, length, error));
-    for (size_t position = 0; position < length;) {
+    copy_input(text, &whole, 0, position);
+    while (position < length) {
         uint32_t code_point;
         size_t size;
         bool valid = foreloop_utf8_decode(input + position, length - position, &code_point, &size);
         foreloop_span span = {(uint32_t)position, (uint32_t)(position + size)};
-        if (valid && size == 1 && text->size < text->span_capacity && text->size < text->byte_capacity)
-            foreloop_aligned_put_byte(text, input[position], span);
-        else
-            FORELOOP_TRY(foreloop_aligned_append_bytes(text, valid ? input + position : "\xEF\xBF\xBD",
-                                                       valid ? size : 3, span, error));
+        FORELOOP_TRY(foreloop_aligned_append_bytes(text, valid ? input + position : "\xEF\xBF\xBD", valid ? size : 3,
+                                                   span, error));
         position += size;
     }
     return FORELOOP_OK;
@@ -129,7 +158,7 @@ foreloop_status foreloop_workspace_rewrite(foreloop_workspace *work, foreloop_re
                                            const void *context, foreloop_error *error) {
     foreloop_aligned_text text;
 
-    work->next_text.size = 0;
+    foreloop_aligned_clear(&work->next_text);
     for (size_t i = 0; i < work->pieces.count; i++) {
         foreloop_piece *piece = &work->pieces.items[i];
         size_t begin = work->next_text.size;

@@ -21,26 +21,52 @@ typedef struct foreloop_span {
 
 typedef struct foreloop_aligned_text {
     const foreloop_allocator *allocator;
-    char *bytes;          /* valid UTF-8 */
-    foreloop_span *spans; /* for each byte: the input's bytes that its character stands for */
+    const char *bytes; /* valid UTF-8 */
     size_t size;
+    bool is_input; /* the bytes are the input itself, and stand for themselves */
+    char *own_bytes;
+    foreloop_span *own_spans; /* for each byte: the input's bytes that its character stands for */
     size_t byte_capacity;
     size_t span_capacity;
 } foreloop_aligned_text;
 
 void foreloop_aligned_close(foreloop_aligned_text *text);
 
-/* Replaces the content by the input itself, each maximal invalid prefix of a sequence turned into one U+FFFD. */
+/* Replaces the content by the input: by the input itself, which is borrowed, where it is valid UTF-8, else by a copy
+ * with each maximal invalid prefix of a sequence turned into one U+FFFD. */
 foreloop_status foreloop_aligned_import(foreloop_aligned_text *text, const char *input, size_t length,
                                         foreloop_error *error);
 
+/* Empties the text, to be written. */
+void foreloop_aligned_clear(foreloop_aligned_text *text);
 /* Makes room for `extra` more bytes. */
 foreloop_status foreloop_aligned_reserve(foreloop_aligned_text *text, size_t extra, foreloop_error *error);
 /* Appends one byte of a character where there is room. */
 static inline void foreloop_aligned_put_byte(foreloop_aligned_text *text, char byte, foreloop_span span) {
-    text->bytes[text->size] = byte;
-    text->spans[text->size] = span;
+    text->own_bytes[text->size] = byte;
+    text->own_spans[text->size] = span;
     text->size++;
+}
+
+/* Where a character of valid UTF-8 that some byte belongs to begins and ends. */
+static inline size_t foreloop_character_begin(const char *bytes, size_t position) {
+    while (((unsigned char)bytes[position] & 0xC0) == 0x80)
+        position--;
+    return position;
+}
+static inline size_t foreloop_character_end(const char *bytes, size_t size, size_t position) {
+    do
+        position++;
+    while (position < size && ((unsigned char)bytes[position] & 0xC0) == 0x80);
+    return position;
+}
+
+/* The input's bytes that the character at any of its bytes stands for. */
+static inline foreloop_span foreloop_aligned_span(const foreloop_aligned_text *text, size_t position) {
+    if (!text->is_input)
+        return text->own_spans[position];
+    return (foreloop_span){(uint32_t)foreloop_character_begin(text->bytes, position),
+                           (uint32_t)foreloop_character_end(text->bytes, text->size, position)};
 }
 
 /* Appends one character that stands for `span`. */
@@ -55,11 +81,7 @@ foreloop_status foreloop_aligned_copy(foreloop_aligned_text *text, const foreloo
 
 /* The character at `position`, and its length. */
 static inline uint32_t foreloop_aligned_decode(const foreloop_aligned_text *text, size_t position, size_t *length) {
-    uint32_t code_point = (unsigned char)text->bytes[position];
-    *length = 1;
-    if (code_point >= 0x80)
-        (void)foreloop_utf8_decode(text->bytes + position, text->size - position, &code_point, length);
-    return code_point;
+    return foreloop_utf8_decode_valid(text->bytes + position, length);
 }
 
 typedef struct foreloop_piece {
@@ -92,7 +114,7 @@ typedef struct foreloop_workspace {
 void foreloop_workspace_init(foreloop_workspace *work, const foreloop_allocator *allocator);
 void foreloop_workspace_close(foreloop_workspace *work);
 
-/* Starts with the input as the only piece. */
+/* Starts with the input, which is borrowed until the next start, as the only piece. */
 foreloop_status foreloop_workspace_begin(foreloop_workspace *work, const char *input, size_t length,
                                          foreloop_error *error);
 

@@ -1,282 +1,82 @@
-/* Byte-pair encoding over a linked list of symbols, with the possible merges in a heap: no quadratic time in one word.
+/*
+ * Byte-pair encoding of one word. Short words are merged by looking for the best pair anew each time, longer ones over
+ * a linked list with the possible merges in a heap.
+ *
+ * Very long words are merged block by block, so that scratch stays small and in the cache. That is exact: merges happen
+ * in order of rank and, of one rank, from left to right; so if merging two neighbouring tokens' symbols by themselves
+ * gives the two tokens again, for all neighbours in a row, then no merge of the whole crosses any of their ends, and
+ * the row is what the whole gives. Within a block the rule holds; where two blocks meet it is checked, and a block that
+ * fails is tried again with more text on both sides.
  */
 #include "tokenizer/bpe.h"
 #include "common/utf8.h"
 #include <string.h>
 
-/* ---- Merges ------------------------------------------------------------------------------------------------------ */
+/* ---- Short words ------------------------------------------------------------------------------------------------- */
 
-static size_t pair_slot(const foreloop_bpe *bpe, uint32_t left, uint32_t right) {
-    uint64_t key = ((uint64_t)left << 32 | right) * UINT64_C(0x9E3779B97F4A7C15);
-    return (size_t)(key >> 32) & (bpe->merge_slots - 1);
-}
+size_t foreloop_bpe_merge_short(const foreloop_merge_table *merges, uint32_t *symbols, uint32_t *sizes, size_t count) {
+    uint32_t ranks[FORELOOP_BPE_SHORT], merged[FORELOOP_BPE_SHORT]; /* of the pair that starts at each symbol */
+    const uint32_t never = UINT32_MAX;
 
-/* The slot of a pair, or the free one where it would stand. */
-static foreloop_bpe_merge *find_slot(const foreloop_bpe *bpe, uint32_t left, uint32_t right) {
-    size_t slot = pair_slot(bpe, left, right);
-    while (bpe->merges[slot].left != FORELOOP_NO_TOKEN &&
-           (bpe->merges[slot].left != left || bpe->merges[slot].right != right))
-        slot = (slot + 1) & (bpe->merge_slots - 1);
-    return &bpe->merges[slot];
-}
-
-/* The merge of a pair, or NULL. */
-static const foreloop_bpe_merge *find_merge(const foreloop_bpe *bpe, uint32_t left, uint32_t right) {
-    const foreloop_bpe_merge *merge = find_slot(bpe, left, right);
-    return merge->left == FORELOOP_NO_TOKEN ? NULL : merge;
-}
-
-/* Makes an empty table of merges, or one of twice the size with the same content. */
-static foreloop_status grow_merges(foreloop_bpe *bpe, foreloop_error *error) {
-    foreloop_bpe_merge *old = bpe->merges;
-    size_t old_slots = bpe->merge_slots, slots = old ? old_slots * 2 : 64;
-    foreloop_bpe_merge *merges = foreloop_allocate(bpe->allocator, slots, sizeof *merges);
-
-    if (!merges)
-        return foreloop_fail_memory(error, slots, sizeof *merges, "the merges");
-    for (size_t i = 0; i < slots; i++)
-        merges[i].left = FORELOOP_NO_TOKEN;
-    bpe->merges = merges;
-    bpe->merge_slots = slots;
-    for (size_t i = 0; i < old_slots; i++)
-        if (old[i].left != FORELOOP_NO_TOKEN)
-            *find_slot(bpe, old[i].left, old[i].right) = old[i];
-    foreloop_release(bpe->allocator, old);
-    return FORELOOP_OK;
-}
-
-static foreloop_status add_merge(foreloop_bpe *bpe, foreloop_bpe_merge merge, foreloop_error *error) {
-    foreloop_bpe_merge *slot;
-
-    if (bpe->merge_count + 1 > bpe->merge_slots / 2)
-        FORELOOP_TRY(grow_merges(bpe, error));
-    slot = find_slot(bpe, merge.left, merge.right);
-    bpe->merge_count += slot->left == FORELOOP_NO_TOKEN;
-    *slot = merge; /* of two merges of one pair the later one counts */
-    return FORELOOP_OK;
-}
-
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
-
-static foreloop_status fail_token(foreloop_json *json, const char *what, foreloop_text token) {
-    return foreloop_json_fail(json, "%s \"%.*s\" is not in the vocabulary", what,
-                              FORELOOP_QUOTED(token.text, token.length));
-}
-
-static foreloop_status check_merge(foreloop_bpe *bpe, foreloop_json *json, foreloop_text left, foreloop_text right,
-                                   uint32_t rank) {
-    const foreloop_token_table *vocabulary = bpe->vocabulary;
-    foreloop_bpe_merge merge = {.rank = rank};
-    foreloop_text tail;
-    uint64_t hash;
-
-    merge.left = foreloop_token_table_find(vocabulary, left.text, left.length);
-    if (merge.left == FORELOOP_NO_TOKEN)
-        return fail_token(json, "the merge's left part", left);
-    merge.right = foreloop_token_table_find(vocabulary, right.text, right.length);
-    if (merge.right == FORELOOP_NO_TOKEN)
-        return fail_token(json, "the merge's right part", right);
-    if (right.length < bpe->prefix.length)
-        return foreloop_json_fail(json, "the merge's right part \"%.*s\" lacks the continuing_subword_prefix",
-                                  FORELOOP_QUOTED(right.text, right.length));
-    tail.text = right.text + bpe->prefix.length;
-    tail.length = right.length - bpe->prefix.length;
-    hash = foreloop_hash(foreloop_hash(FORELOOP_HASH_START, left.text, left.length), tail.text, tail.length);
-    merge.merged = foreloop_token_table_find_hashed(vocabulary, hash, left, tail);
-    if (merge.merged == FORELOOP_NO_TOKEN)
-        return foreloop_json_fail(json, "the result of the merge of \"%.*s\" and \"%.*s\" is not in the vocabulary",
-                                  FORELOOP_QUOTED(left.text, left.length), FORELOOP_QUOTED(right.text, right.length));
-    return add_merge(bpe, merge, json->error);
-}
-
-/* A merge as one string, "left right". A "#version" line is no merge and leaves *rank alone. */
-static foreloop_status read_merge_text(foreloop_bpe *bpe, foreloop_json *json, uint32_t *rank) {
-    foreloop_text line, left, right;
-    const char *space;
-
-    FORELOOP_TRY(foreloop_json_string(json, &line));
-    if (line.length >= 8 && memcmp(line.text, "#version", 8) == 0)
-        return FORELOOP_OK;
-    space = memchr(line.text, ' ', line.length);
-    if (!space)
-        return foreloop_json_fail(json, "a merge is two tokens with a space between them");
-    left.text = line.text;
-    left.length = (size_t)(space - line.text);
-    right.text = space + 1;
-    right.length = line.length - left.length - 1;
-    if (memchr(right.text, ' ', right.length))
-        return foreloop_json_fail(json,
-                                  "a merge of tokens with spaces in them must be written as a pair, [\"a\", \"b\"]");
-    return check_merge(bpe, json, left, right, (*rank)++);
-}
-
-/* A merge as a pair of strings. Both are needed at once, the reader keeps one. */
-static foreloop_status read_merge_pair(foreloop_bpe *bpe, foreloop_json *json, foreloop_buffer *left_copy,
-                                       uint32_t *rank) {
-    foreloop_text left, right;
-    bool more;
-
-    FORELOOP_TRY(foreloop_json_array(json));
-    FORELOOP_TRY(foreloop_json_element(json, &more));
-    if (!more)
-        return foreloop_json_fail(json, "a merge has two tokens");
-    FORELOOP_TRY(foreloop_json_string(json, &left));
-    left_copy->size = 0;
-    FORELOOP_TRY(foreloop_buffer_append(left_copy, left.text, left.length, json->error));
-    left.text = left_copy->data;
-    FORELOOP_TRY(foreloop_json_element(json, &more));
-    if (!more)
-        return foreloop_json_fail(json, "a merge has two tokens");
-    FORELOOP_TRY(foreloop_json_string(json, &right));
-    FORELOOP_TRY(check_merge(bpe, json, left, right, (*rank)++));
-    FORELOOP_TRY(foreloop_json_element(json, &more));
-    return more ? foreloop_json_fail(json, "a merge has two tokens") : FORELOOP_OK;
-}
-
-static foreloop_status read_merges(foreloop_bpe *bpe, foreloop_json *json, foreloop_buffer *left_copy) {
-    uint32_t rank = 0;
-    bool more;
-
-    FORELOOP_TRY(foreloop_json_array(json));
-    for (;;) {
-        FORELOOP_TRY(foreloop_json_element(json, &more));
-        if (!more)
-            return FORELOOP_OK;
-        if (rank == UINT32_MAX)
-            return foreloop_json_fail(json, "there are too many merges");
-        if (foreloop_json_peek(json) == FORELOOP_JSON_ARRAY)
-            FORELOOP_TRY(read_merge_pair(bpe, json, left_copy, &rank));
-        else
-            FORELOOP_TRY(read_merge_text(bpe, json, &rank));
+    for (size_t i = 0; i < count; i++) {
+        const foreloop_merge *merge = i + 1 < count ? foreloop_merge_find(merges, symbols[i], symbols[i + 1]) : NULL;
+        ranks[i] = merge ? merge->rank : never;
+        merged[i] = merge ? merge->merged : 0;
+        sizes[i] = 1;
     }
-}
-
-typedef struct field_set {
-    foreloop_bpe *bpe;
-    foreloop_arena *arena;
-    bool has_merges;
-} field_set;
-
-static foreloop_status read_flag(foreloop_json *json, bool *flag) {
-    if (foreloop_json_peek(json) == FORELOOP_JSON_NULL)
-        return foreloop_json_null(json);
-    return foreloop_json_bool(json, flag);
-}
-
-static foreloop_status read_dropout(foreloop_json *json) {
-    double dropout;
-    if (foreloop_json_peek(json) == FORELOOP_JSON_NULL)
-        return foreloop_json_null(json);
-    FORELOOP_TRY(foreloop_json_double(json, &dropout));
-    return dropout == 0 ? FORELOOP_OK
-                        : foreloop_component_unsupported(json, "BPE with dropout is not supported; set it to null");
-}
-
-static foreloop_status read_byte_fallback(foreloop_json *json) {
-    bool byte_fallback = false;
-    FORELOOP_TRY(read_flag(json, &byte_fallback));
-    return byte_fallback ? foreloop_component_unsupported(json, "BPE with byte_fallback is not supported")
-                         : FORELOOP_OK;
-}
-
-static foreloop_status read_field(foreloop_json *json, foreloop_text key, void *context) {
-    field_set *fields = context;
-    foreloop_bpe *bpe = fields->bpe;
-
-    if (foreloop_text_is(key, "unk_token"))
-        return foreloop_component_optional_text(json, fields->arena, &bpe->unknown);
-    if (foreloop_text_is(key, "continuing_subword_prefix"))
-        return foreloop_component_optional_text(json, fields->arena, &bpe->prefix);
-    if (foreloop_text_is(key, "end_of_word_suffix"))
-        return foreloop_component_optional_text(json, fields->arena, &bpe->suffix);
-    if (foreloop_text_is(key, "fuse_unk"))
-        return read_flag(json, &bpe->fuse_unknown);
-    if (foreloop_text_is(key, "ignore_merges"))
-        return read_flag(json, &bpe->ignore_merges);
-    if (foreloop_text_is(key, "dropout"))
-        return read_dropout(json);
-    if (foreloop_text_is(key, "byte_fallback"))
-        return read_byte_fallback(json);
-    return foreloop_json_skip(json);
-}
-
-/* In a second walk, because the merges need the prefix. */
-static foreloop_status read_merges_field(foreloop_json *json, foreloop_text key, void *context) {
-    field_set *fields = context;
-    foreloop_buffer left_copy = {.allocator = fields->bpe->allocator};
-    foreloop_status status;
-
-    if (!foreloop_text_is(key, "merges"))
-        return foreloop_json_skip(json);
-    if (fields->has_merges)
-        return foreloop_json_fail(json, "the field \"merges\" stands here twice");
-    fields->has_merges = true;
-    status = read_merges(fields->bpe, json, &left_copy);
-    foreloop_buffer_close(&left_copy);
-    return status;
-}
-
-foreloop_status foreloop_bpe_read(foreloop_bpe *bpe, foreloop_json *component, const foreloop_token_table *vocabulary,
-                                  foreloop_arena *arena) {
-    field_set fields = {.bpe = bpe, .arena = arena};
-
-    bpe->allocator = arena->allocator;
-    bpe->vocabulary = vocabulary;
-    FORELOOP_TRY(grow_merges(bpe, component->error));
-    FORELOOP_TRY(foreloop_component_fields(component, read_field, &fields));
-    foreloop_component_rewind(component);
-    FORELOOP_TRY(foreloop_component_fields(component, read_merges_field, &fields));
-    if (!fields.has_merges)
-        return foreloop_json_fail(component, "the model BPE has no field \"merges\"");
-    bpe->unknown_index = FORELOOP_NO_TOKEN;
-    if (bpe->unknown.text)
-        bpe->unknown_index = foreloop_token_table_find(vocabulary, bpe->unknown.text, bpe->unknown.length);
-    for (uint32_t i = 0; i < sizeof bpe->characters / sizeof *bpe->characters; i++) {
-        char bytes[4];
-        bpe->characters[i] = foreloop_token_table_find(vocabulary, bytes, foreloop_utf8_encode(i, bytes));
+    while (count > 1) {
+        size_t best = 0;
+        for (size_t i = 1; i + 1 < count; i++)
+            best = ranks[i] < ranks[best] ? i : best;
+        if (ranks[best] == never)
+            break;
+        symbols[best] = merged[best];
+        sizes[best] += sizes[best + 1];
+        count--;
+        for (size_t i = best + 1; i < count; i++) {
+            symbols[i] = symbols[i + 1];
+            sizes[i] = sizes[i + 1];
+            ranks[i] = ranks[i + 1];
+            merged[i] = merged[i + 1];
+        }
+        ranks[count - 1] = never;
+        for (size_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < count; i++) {
+            const foreloop_merge *merge = foreloop_merge_find(merges, symbols[i], symbols[i + 1]);
+            ranks[i] = merge ? merge->rank : never;
+            merged[i] = merge ? merge->merged : 0;
+        }
     }
-    return FORELOOP_OK;
+    return count;
 }
 
-void foreloop_bpe_close(foreloop_bpe *bpe) {
-    foreloop_release(bpe->allocator, bpe->merges);
-    memset(bpe, 0, sizeof *bpe);
-}
+/* ---- Longer words ------------------------------------------------------------------------------------------------ */
 
-/* ---- Tokenizing -------------------------------------------------------------------------------------------------- */
-
-/* A symbol of the word; those merged into their left neighbour have length 0. Links are indices. */
-typedef struct foreloop_bpe_symbol {
+/* A symbol; those merged into their left neighbour have size 0. Links are indices. */
+typedef struct foreloop_bpe_link {
     uint32_t token;
-    uint32_t length; /* bytes of the word */
+    uint32_t size; /* in symbols of the beginning */
     uint32_t previous;
     uint32_t next;
-} symbol;
-#define NO_SYMBOL UINT32_MAX
+} link;
+#define NO_LINK UINT32_MAX
 
-/* A possible merge of the symbol at a position with its right neighbour; the lowest rank goes first, then the leftmost.
- * It is out of date when that pair does not make this token any more. */
-typedef struct foreloop_bpe_candidate {
-    uint64_t rank_and_position;
-    uint32_t merged;
-} candidate;
-
-static void push_candidate(candidate *heap, size_t *count, candidate added) {
+/* A heap of possible merges: rank and position in one number, so that the lowest rank goes first, then the leftmost. */
+static void push_candidate(uint64_t *heap, size_t *count, uint64_t added) {
     size_t at = (*count)++;
-    while (at > 0 && heap[(at - 1) / 2].rank_and_position > added.rank_and_position) {
+    while (at > 0 && heap[(at - 1) / 2] > added) {
         heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
     heap[at] = added;
 }
 
-static candidate pop_candidate(candidate *heap, size_t *count) {
-    candidate top = heap[0], last = heap[--*count];
+static uint64_t pop_candidate(uint64_t *heap, size_t *count) {
+    uint64_t top = heap[0], last = heap[--*count];
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < *count; at = child) {
-        if (child + 1 < *count && heap[child + 1].rank_and_position < heap[child].rank_and_position)
+        if (child + 1 < *count && heap[child + 1] < heap[child])
             child++;
-        if (heap[child].rank_and_position >= last.rank_and_position)
+        if (heap[child] >= last)
             break;
         heap[at] = heap[child];
     }
@@ -285,46 +85,162 @@ static candidate pop_candidate(candidate *heap, size_t *count) {
 }
 
 /* Pushes the merge of the symbols at `position` and its next one, if there is one. */
-static void consider(const foreloop_bpe *bpe, const symbol *symbols, uint32_t position, candidate *heap,
+static void consider(const foreloop_merge_table *merges, const link *links, uint32_t position, uint64_t *heap,
                      size_t *count) {
-    uint32_t next = position == NO_SYMBOL ? NO_SYMBOL : symbols[position].next;
-    const foreloop_bpe_merge *merge;
-    if (next == NO_SYMBOL)
-        return;
-    merge = find_merge(bpe, symbols[position].token, symbols[next].token);
-    if (merge) {
-        const candidate added = {(uint64_t)merge->rank << 32 | position, merge->merged};
-        push_candidate(heap, count, added);
-    }
+    uint32_t next = position == NO_LINK ? NO_LINK : links[position].next;
+    const foreloop_merge *merge =
+        next == NO_LINK ? NULL : foreloop_merge_find(merges, links[position].token, links[next].token);
+    if (merge)
+        push_candidate(heap, count, (uint64_t)merge->rank << 32 | position);
 }
 
-static void merge_symbols(const foreloop_bpe *bpe, symbol *symbols, size_t symbol_count, candidate *heap) {
+static void merge_links(const foreloop_merge_table *merges, link *links, size_t link_count, uint64_t *heap) {
     size_t count = 0;
 
-    for (size_t i = 0; i < symbol_count; i++)
-        consider(bpe, symbols, (uint32_t)i, heap, &count);
+    for (size_t i = 0; i < link_count; i++)
+        consider(merges, links, (uint32_t)i, heap, &count);
     while (count > 0) {
-        candidate top = pop_candidate(heap, &count);
-        uint32_t position = (uint32_t)(top.rank_and_position & UINT32_MAX);
-        symbol *left = &symbols[position], *right;
-        const foreloop_bpe_merge *merge;
+        uint64_t top = pop_candidate(heap, &count);
+        uint32_t position = (uint32_t)top;
+        link *left = &links[position], *right;
+        const foreloop_merge *merge;
 
-        if (left->length == 0 || left->next == NO_SYMBOL)
+        if (left->size == 0 || left->next == NO_LINK)
             continue;
-        right = &symbols[left->next];
-        merge = find_merge(bpe, left->token, right->token);
-        if (!merge || merge->merged != top.merged)
-            continue;
-        left->token = top.merged;
-        left->length += right->length;
+        right = &links[left->next];
+        merge = foreloop_merge_find(merges, left->token, right->token);
+        if (!merge || merge->rank != top >> 32)
+            continue; /* out of date: this pair was another one */
+        left->token = merge->merged;
+        left->size += right->size;
         left->next = right->next;
-        right->length = 0;
-        if (left->next != NO_SYMBOL)
-            symbols[left->next].previous = position;
-        consider(bpe, symbols, left->previous, heap, &count);
-        consider(bpe, symbols, position, heap, &count);
+        right->size = 0;
+        if (left->next != NO_LINK)
+            links[left->next].previous = position;
+        consider(merges, links, left->previous, heap, &count);
+        consider(merges, links, position, heap, &count);
     }
 }
+
+/* Merges symbols[count] into scratch->merged and scratch->sizes; the number of tokens goes to *merged_count. */
+static foreloop_status merge_block(const foreloop_bpe *bpe, foreloop_bpe_scratch *scratch, const uint32_t *symbols,
+                                   size_t count, size_t *merged_count, foreloop_error *error) {
+    const foreloop_allocator *allocator = bpe->allocator;
+    size_t merged = 0;
+
+    FORELOOP_TRY(foreloop_reserve(allocator, &scratch->merged, &scratch->merged_capacity, 0, count,
+                                  sizeof *scratch->merged, error));
+    FORELOOP_TRY(
+        foreloop_reserve(allocator, &scratch->sizes, &scratch->size_capacity, 0, count, sizeof *scratch->sizes, error));
+    if (count <= FORELOOP_BPE_SHORT) {
+        if (count > 0)
+            memcpy(scratch->merged, symbols, count * sizeof *symbols);
+        *merged_count = foreloop_bpe_merge_short(&bpe->merges, scratch->merged, scratch->sizes, count);
+        return FORELOOP_OK;
+    }
+    FORELOOP_TRY(
+        foreloop_reserve(allocator, &scratch->links, &scratch->link_capacity, 0, count, sizeof *scratch->links, error));
+    /* Every symbol but the last gives a candidate at first, and every merge takes a symbol away and adds two. */
+    FORELOOP_TRY(foreloop_reserve(allocator, &scratch->candidates, &scratch->candidate_capacity, 0, 3 * count,
+                                  sizeof *scratch->candidates, error));
+    for (size_t i = 0; i < count; i++)
+        scratch->links[i] = (link){.token = symbols[i],
+                                   .size = 1,
+                                   .previous = i > 0 ? (uint32_t)(i - 1) : NO_LINK,
+                                   .next = i + 1 < count ? (uint32_t)(i + 1) : NO_LINK};
+    merge_links(&bpe->merges, scratch->links, count, scratch->candidates);
+    for (size_t i = 0; i < count; i++) {
+        if (scratch->links[i].size == 0)
+            continue;
+        scratch->merged[merged] = scratch->links[i].token;
+        scratch->sizes[merged++] = scratch->links[i].size;
+    }
+    *merged_count = merged;
+    return FORELOOP_OK;
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------------------ */
+
+enum { BLOCK = 2048, MARGIN = 8 }; /* symbols; the last 1/MARGIN of a block is left to the next one */
+
+/* The row of tokens that is being made of one word. */
+typedef struct block_row {
+    foreloop_model_tokens *tokens;
+    size_t first_token; /* of the word */
+    const uint32_t *symbols, *lengths;
+    size_t at;         /* symbols in the tokens so far */
+    uint32_t position; /* their bytes */
+} block_row;
+
+static uint32_t length_of(const block_row *row, size_t symbol) {
+    return row->lengths ? row->lengths[symbol] : 1;
+}
+
+/* Takes the last token back. */
+static void take_back(block_row *row) {
+    const foreloop_model_token *last = &row->tokens->items[--row->tokens->count];
+    while (row->position > last->begin)
+        row->position -= length_of(row, --row->at);
+}
+
+static foreloop_status append(block_row *row, const foreloop_allocator *allocator, uint32_t token, uint32_t size,
+                              foreloop_error *error) {
+    foreloop_model_token added = {.index = token, .begin = row->position};
+    for (uint32_t i = 0; i < size; i++)
+        row->position += length_of(row, row->at++);
+    added.end = row->position;
+    return foreloop_model_add(row->tokens, allocator, added, error);
+}
+
+/* Whether the token number `number`, which ends before symbols[at], and one of `size` symbols from there on stay as
+ * they are when they are merged by themselves. */
+static foreloop_status check_seam(const foreloop_bpe *bpe, foreloop_bpe_scratch *scratch, const block_row *row,
+                                  size_t number, size_t at, uint32_t size, bool *holds, foreloop_error *error) {
+    const foreloop_model_token *left = &row->tokens->items[number];
+    size_t begin = at, count = 0;
+
+    for (uint32_t position = left->end; position > left->begin;)
+        position -= length_of(row, --begin);
+    FORELOOP_TRY(merge_block(bpe, scratch, row->symbols + begin, at - begin + size, &count, error));
+    *holds = count == 2 && scratch->sizes[1] == size;
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_bpe_merge(const foreloop_bpe *bpe, foreloop_bpe_scratch *scratch, const uint32_t *symbols,
+                                   const uint32_t *lengths, size_t count, foreloop_model_tokens *tokens,
+                                   foreloop_error *error) {
+    block_row row = {.tokens = tokens, .first_token = tokens->count, .symbols = symbols, .lengths = lengths};
+    size_t block = BLOCK;
+
+    while (row.at < count) {
+        const size_t begin = row.at, left = count - begin, size = left < block ? left : block;
+        const size_t wanted = size == left ? size : size - size / MARGIN; /* tokens that begin behind are left */
+        size_t merged_count = 0, kept = 0, used = 0;
+        bool holds = true;
+
+        FORELOOP_TRY(merge_block(bpe, scratch, symbols + begin, size, &merged_count, error));
+        for (; kept < merged_count && used + scratch->sizes[kept] <= wanted; kept++)
+            used += scratch->sizes[kept];
+        for (size_t i = 0; i < kept; i++)
+            FORELOOP_TRY(append(&row, bpe->allocator, scratch->merged[i], scratch->sizes[i], error));
+        if (kept > 0 && tokens->count - kept > row.first_token)
+            FORELOOP_TRY(
+                check_seam(bpe, scratch, &row, tokens->count - kept - 1, begin, scratch->sizes[0], &holds, error));
+        if (kept > 0 && holds) {
+            block = BLOCK;
+            continue;
+        }
+        while (row.at > begin)
+            take_back(&row);
+        if (!holds)
+            while (tokens->count > row.first_token && begin - row.at < block / MARGIN)
+                take_back(&row);
+        block = block <= count / 4 ? 4 * block : count;
+    }
+    return FORELOOP_OK;
+}
+
+/* ---- Words of characters ----------------------------------------------------------------------------------------- */
 
 /* The token of one character, with prefix and suffix where they are due, or FORELOOP_NO_TOKEN. */
 static foreloop_status find_character(const foreloop_bpe *bpe, foreloop_bpe_scratch *scratch, foreloop_text character,
@@ -350,54 +266,67 @@ static foreloop_status find_character(const foreloop_bpe *bpe, foreloop_bpe_scra
     return FORELOOP_OK;
 }
 
-static void add_symbol(symbol *symbols, size_t *count, uint32_t token, uint32_t length) {
-    symbol *added = &symbols[*count];
-    added->token = token;
-    added->length = length;
-    added->previous = *count > 0 ? (uint32_t)(*count - 1) : NO_SYMBOL;
-    added->next = NO_SYMBOL;
-    if (*count > 0)
-        symbols[*count - 1].next = (uint32_t)*count;
-    (*count)++;
+typedef struct symbol_list {
+    uint32_t *symbols, *lengths;
+    size_t count;
+} symbol_list;
+
+static void add_symbol(symbol_list *list, uint32_t token, uint32_t length) {
+    list->symbols[list->count] = token;
+    list->lengths[list->count++] = length;
+}
+
+/* Whether all bytes of the character have a token of their own; then they are added. */
+static bool add_bytes(const foreloop_bpe *bpe, symbol_list *list, foreloop_text character) {
+    if (!bpe->byte_fallback)
+        return false;
+    for (size_t i = 0; i < character.length; i++)
+        if (bpe->fallback[(unsigned char)character.text[i]] == FORELOOP_NO_TOKEN)
+            return false;
+    for (size_t i = 0; i < character.length; i++)
+        add_symbol(list, bpe->fallback[(unsigned char)character.text[i]], 1);
+    return true;
 }
 
 /* One symbol for each character. Characters that neither the vocabulary nor an unknown token covers are dropped, as in
- * Hugging Face tokenizers, where the symbols behind them then lie too far left. */
+ * Hugging Face tokenizers, where the symbols behind them then lie too far left; and as there an unknown token waits for
+ * the next known character, behind the bytes of others. */
 static foreloop_status make_symbols(const foreloop_bpe *bpe, foreloop_bpe_scratch *scratch, const char *word,
-                                    size_t length, size_t *count, foreloop_error *error) {
-    bool previous_unknown = false;
+                                    size_t length, symbol_list *list, foreloop_error *error) {
+    uint32_t unknown_length = 0; /* of the unknown token that waits */
     size_t size;
 
-    *count = 0;
     for (size_t position = 0; position < length; position += size) {
         uint32_t code_point, index;
-        foreloop_text character;
+        foreloop_text character = {word + position, 0};
 
         (void)foreloop_utf8_decode(word + position, length - position, &code_point, &size);
-        character.text = word + position;
         character.length = size;
         FORELOOP_TRY(find_character(bpe, scratch, character, code_point, position == 0, position + size == length,
                                     &index, error));
         if (index != FORELOOP_NO_TOKEN) {
-            previous_unknown = false;
-            add_symbol(scratch->symbols, count, index, (uint32_t)size);
-        } else if (bpe->unknown.text) {
+            if (unknown_length > 0)
+                add_symbol(list, bpe->unknown_index, unknown_length);
+            unknown_length = 0;
+            add_symbol(list, index, (uint32_t)size);
+        } else if (!add_bytes(bpe, list, character) && bpe->unknown.text) {
             if (bpe->unknown_index == FORELOOP_NO_TOKEN)
                 return foreloop_model_fail_unknown(bpe->unknown, error);
-            if (previous_unknown && bpe->fuse_unknown)
-                scratch->symbols[*count - 1].length += (uint32_t)size;
-            else
-                add_symbol(scratch->symbols, count, bpe->unknown_index, (uint32_t)size);
-            previous_unknown = true;
+            if (unknown_length > 0 && !bpe->fuse_unknown) {
+                add_symbol(list, bpe->unknown_index, unknown_length);
+                unknown_length = 0;
+            }
+            unknown_length += (uint32_t)size;
         }
     }
+    if (unknown_length > 0)
+        add_symbol(list, bpe->unknown_index, unknown_length);
     return FORELOOP_OK;
 }
 
 foreloop_status foreloop_bpe_tokenize(const foreloop_bpe *bpe, foreloop_bpe_scratch *scratch, const char *word,
                                       size_t length, foreloop_model_tokens *tokens, foreloop_error *error) {
-    size_t count;
-    uint32_t position = 0;
+    symbol_list list = {.count = 0};
 
     if (bpe->ignore_merges) {
         uint32_t whole = foreloop_token_table_find(bpe->vocabulary, word, length);
@@ -406,27 +335,23 @@ foreloop_status foreloop_bpe_tokenize(const foreloop_bpe *bpe, foreloop_bpe_scra
             return foreloop_model_add(tokens, bpe->allocator, token, error);
         }
     }
-    /* Every symbol but the last gives a candidate at first, and every merge takes a symbol away and adds two. */
     FORELOOP_TRY(foreloop_reserve(bpe->allocator, &scratch->symbols, &scratch->symbol_capacity, 0, length,
                                   sizeof *scratch->symbols, error));
-    FORELOOP_TRY(foreloop_reserve(bpe->allocator, &scratch->candidates, &scratch->candidate_capacity, 0, 3 * length,
-                                  sizeof *scratch->candidates, error));
-    FORELOOP_TRY(make_symbols(bpe, scratch, word, length, &count, error));
-    merge_symbols(bpe, scratch->symbols, count, scratch->candidates);
-    for (size_t i = 0; i < count; i++) {
-        const symbol *left = &scratch->symbols[i];
-        const foreloop_model_token token = {left->token, position, position + left->length};
-        if (left->length == 0)
-            continue;
-        FORELOOP_TRY(foreloop_model_add(tokens, bpe->allocator, token, error));
-        position = token.end;
-    }
-    return FORELOOP_OK;
+    FORELOOP_TRY(foreloop_reserve(bpe->allocator, &scratch->lengths, &scratch->length_capacity, 0, length,
+                                  sizeof *scratch->lengths, error));
+    list.symbols = scratch->symbols;
+    list.lengths = scratch->lengths;
+    FORELOOP_TRY(make_symbols(bpe, scratch, word, length, &list, error));
+    return foreloop_bpe_merge(bpe, scratch, list.symbols, list.lengths, list.count, tokens, error);
 }
 
 void foreloop_bpe_scratch_close(foreloop_bpe_scratch *scratch, const foreloop_allocator *allocator) {
     foreloop_release(allocator, scratch->symbols);
+    foreloop_release(allocator, scratch->lengths);
+    foreloop_release(allocator, scratch->links);
     foreloop_release(allocator, scratch->candidates);
+    foreloop_release(allocator, scratch->merged);
+    foreloop_release(allocator, scratch->sizes);
     foreloop_release(allocator, scratch->affixed);
     memset(scratch, 0, sizeof *scratch);
 }

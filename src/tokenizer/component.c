@@ -57,6 +57,24 @@ foreloop_status foreloop_component_fields(foreloop_json *component, foreloop_fie
     }
 }
 
+foreloop_status foreloop_component_read(foreloop_json *parent, const foreloop_allocator *allocator,
+                                        char type[FORELOOP_COMPONENT_TYPE_SIZE], foreloop_field_function *read,
+                                        foreloop_finish_function *finish, void *context) {
+    foreloop_json component;
+    foreloop_status status;
+
+    if (foreloop_json_peek(parent) == FORELOOP_JSON_NULL)
+        return foreloop_json_null(parent);
+    FORELOOP_TRY(foreloop_component_open(&component, parent, allocator));
+    status = foreloop_component_type(&component, type);
+    if (status == FORELOOP_OK)
+        status = foreloop_component_fields(&component, read, context);
+    if (status == FORELOOP_OK)
+        status = finish(&component, context);
+    foreloop_json_close(&component);
+    return status;
+}
+
 foreloop_status foreloop_component_unsupported(foreloop_json *component, const char *format, ...) {
     uint64_t position = (uint64_t)component->base + component->offset;
     char message[sizeof(((foreloop_error *)0)->message)];

@@ -22,6 +22,13 @@ foreloop_status foreloop_component_type(foreloop_json *component, char type[FORE
 typedef foreloop_status foreloop_field_function(foreloop_json *component, foreloop_text key, void *context);
 foreloop_status foreloop_component_fields(foreloop_json *component, foreloop_field_function *read, void *context);
 
+/* Reads the next value of `parent`, a component or null (which is skipped): finds its type, walks its fields and then
+ * calls `finish`. Both get `context`, which may hold the type. */
+typedef foreloop_status foreloop_finish_function(foreloop_json *component, void *context);
+foreloop_status foreloop_component_read(foreloop_json *parent, const foreloop_allocator *allocator,
+                                        char type[FORELOOP_COMPONENT_TYPE_SIZE], foreloop_field_function *read,
+                                        foreloop_finish_function *finish, void *context);
+
 /* FORELOOP_ERROR_UNSUPPORTED at the reader's place. */
 foreloop_status foreloop_component_unsupported(foreloop_json *component, const char *format, ...) FORELOOP_PRINTF(2, 3);
 

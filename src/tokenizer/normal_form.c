@@ -134,7 +134,8 @@ static foreloop_status write(foreloop_workspace *work, size_t begin, size_t end,
     for (size_t i = 0; i < count; i++) {
         const character *current = &work->characters[i];
         size_t at = current->change > 0 || position >= end ? position - (position > begin) : position;
-        FORELOOP_TRY(foreloop_aligned_append(&work->next_text, current->code_point, text->spans[at], error));
+        FORELOOP_TRY(
+            foreloop_aligned_append(&work->next_text, current->code_point, foreloop_aligned_span(text, at), error));
         for (int32_t used = current->change; used <= 0 && position < end; used++) {
             size_t length;
             (void)foreloop_aligned_decode(text, position, &length);

@@ -132,7 +132,8 @@ static foreloop_status add_prepend(foreloop_json *json, const field_set *fields)
     return add_step(fields->normalizer, fields->arena, step, json->error);
 }
 
-static foreloop_status add_typed(foreloop_json *json, const field_set *fields) {
+static foreloop_status add_typed(foreloop_json *json, void *context) {
+    const field_set *fields = context;
     const char *type = fields->type;
     foreloop_error *error = json->error;
 
@@ -174,19 +175,8 @@ foreloop_status foreloop_normalizer_read(foreloop_normalizer *normalizer, forelo
                         .lowercase = absent,
                         .strip_left = absent,
                         .strip_right = absent};
-    foreloop_json component;
-    foreloop_status status;
 
-    if (foreloop_json_peek(json) == FORELOOP_JSON_NULL)
-        return foreloop_json_null(json);
-    FORELOOP_TRY(foreloop_component_open(&component, json, arena->allocator));
-    status = foreloop_component_type(&component, type);
-    if (status == FORELOOP_OK)
-        status = foreloop_component_fields(&component, read_field, &fields);
-    if (status == FORELOOP_OK)
-        status = add_typed(&component, &fields);
-    foreloop_json_close(&component);
-    return status;
+    return foreloop_component_read(json, arena->allocator, type, read_field, add_typed, &fields);
 }
 
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
@@ -198,7 +188,7 @@ static foreloop_status clean(foreloop_workspace *work, size_t begin, size_t end,
         if (classes & FORELOOP_CLASS_BERT_REMOVED)
             continue;
         FORELOOP_TRY(foreloop_aligned_append(&work->next_text, classes & FORELOOP_CLASS_SPACE ? ' ' : code_point,
-                                             work->text.spans[position], error));
+                                             foreloop_aligned_span(&work->text, position), error));
     }
     return FORELOOP_OK;
 }
@@ -207,7 +197,7 @@ static foreloop_status space_cjk(foreloop_workspace *work, size_t begin, size_t 
     for (size_t position = begin, length; position < end; position += length) {
         uint32_t code_point = foreloop_aligned_decode(&work->text, position, &length);
         bool is_cjk = (foreloop_character_classes(code_point) & FORELOOP_CLASS_CJK) != 0;
-        foreloop_span span = work->text.spans[position];
+        foreloop_span span = foreloop_aligned_span(&work->text, position);
         if (is_cjk)
             FORELOOP_TRY(foreloop_aligned_append(&work->next_text, ' ', span, error));
         FORELOOP_TRY(foreloop_aligned_append(&work->next_text, code_point, span, error));
@@ -222,7 +212,8 @@ static foreloop_status drop_classes(foreloop_workspace *work, size_t begin, size
     for (size_t position = begin, length; position < end; position += length) {
         uint32_t code_point = foreloop_aligned_decode(&work->text, position, &length);
         if (!(foreloop_character_classes(code_point) & classes))
-            FORELOOP_TRY(foreloop_aligned_append(&work->next_text, code_point, work->text.spans[position], error));
+            FORELOOP_TRY(foreloop_aligned_append(&work->next_text, code_point,
+                                                 foreloop_aligned_span(&work->text, position), error));
     }
     return FORELOOP_OK;
 }
@@ -232,7 +223,8 @@ static foreloop_status lowercase(foreloop_workspace *work, size_t begin, size_t 
         uint32_t lower[2];
         size_t count = foreloop_character_lowercase(foreloop_aligned_decode(&work->text, position, &length), lower);
         for (size_t i = 0; i < count; i++)
-            FORELOOP_TRY(foreloop_aligned_append(&work->next_text, lower[i], work->text.spans[position], error));
+            FORELOOP_TRY(foreloop_aligned_append(&work->next_text, lower[i],
+                                                 foreloop_aligned_span(&work->text, position), error));
     }
     return FORELOOP_OK;
 }
@@ -261,7 +253,7 @@ static foreloop_status replace(foreloop_workspace *work, size_t begin, size_t en
             position += pattern.length;
             /* What is put in stands for the last character of what it replaces. */
             FORELOOP_TRY(foreloop_aligned_append_bytes(&work->next_text, content.text, content.length,
-                                                       work->text.spans[position - 1], error));
+                                                       foreloop_aligned_span(&work->text, position - 1), error));
         } else {
             FORELOOP_TRY(foreloop_aligned_copy(&work->next_text, &work->text, position, position + 1, error));
             position++;
@@ -274,7 +266,7 @@ static foreloop_status prepend(foreloop_workspace *work, size_t begin, size_t en
                                foreloop_error *error) {
     if (begin < end)
         FORELOOP_TRY(foreloop_aligned_append_bytes(&work->next_text, content.text, content.length,
-                                                   work->text.spans[begin], error));
+                                                   foreloop_aligned_span(&work->text, begin), error));
     return foreloop_aligned_copy(&work->next_text, &work->text, begin, end, error);
 }
 

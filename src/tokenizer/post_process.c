@@ -239,7 +239,8 @@ static foreloop_status add_template(foreloop_json *json, const field_set *fields
     return status;
 }
 
-static foreloop_status add_typed(foreloop_json *json, const field_set *fields) {
+static foreloop_status add_typed(foreloop_json *json, void *context) {
+    const field_set *fields = context;
     const char *type = fields->type;
 
     if (strcmp(type, "ByteLevel") == 0)
@@ -266,19 +267,8 @@ foreloop_status foreloop_post_processor_read(foreloop_post_processor *processor,
                         .arena = arena,
                         .add_prefix_space = FORELOOP_FLAG_ABSENT,
                         .trim_offsets = FORELOOP_FLAG_ABSENT};
-    foreloop_json component;
-    foreloop_status status;
 
-    if (foreloop_json_peek(json) == FORELOOP_JSON_NULL)
-        return foreloop_json_null(json);
-    FORELOOP_TRY(foreloop_component_open(&component, json, arena->allocator));
-    status = foreloop_component_type(&component, type);
-    if (status == FORELOOP_OK)
-        status = foreloop_component_fields(&component, read_field, &fields);
-    if (status == FORELOOP_OK)
-        status = add_typed(&component, &fields);
-    foreloop_json_close(&component);
-    return status;
+    return foreloop_component_read(json, arena->allocator, type, read_field, add_typed, &fields);
 }
 
 /* ---- Offsets ----------------------------------------------------------------------------------------------------- */

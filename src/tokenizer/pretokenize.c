@@ -1,5 +1,6 @@
 /* Pre-tokenizers: running them. */
 #include "tokenizer/pretokenize.h"
+#include "tokenizer/gpt2_words.h"
 #include "tokenizer/unicode.h"
 #include <string.h>
 
@@ -21,52 +22,6 @@ static size_t run_end(const foreloop_aligned_text *text, size_t position, size_t
 static uint32_t classes_at(const foreloop_aligned_text *text, size_t position) {
     size_t length;
     return foreloop_character_classes(foreloop_aligned_decode(text, position, &length));
-}
-
-/* The end of one of 's 't 're 've 'm 'll 'd at `position`, or `position`. */
-static size_t contraction_end(const foreloop_aligned_text *text, size_t position, size_t end) {
-    static const char two_letters[][3] = {"re", "ve", "ll"};
-    const char *bytes = text->bytes + position;
-
-    if (bytes[0] != '\'' || end - position < 2)
-        return position;
-    if (bytes[1] == 's' || bytes[1] == 't' || bytes[1] == 'm' || bytes[1] == 'd')
-        return position + 2;
-    for (size_t i = 0; i < sizeof two_letters / sizeof *two_letters; i++)
-        if (end - position >= 3 && memcmp(bytes + 1, two_letters[i], 2) == 0)
-            return position + 3;
-    return position;
-}
-
-/* White space up to the last character before a word, which stays with the word; all of it at the end of the piece. */
-static size_t space_end(const foreloop_aligned_text *text, size_t position, size_t end) {
-    size_t last = position, next = position;
-    while (next < end && (classes_at(text, next) & FORELOOP_CLASS_SPACE)) {
-        size_t length;
-        (void)foreloop_aligned_decode(text, next, &length);
-        last = next;
-        next += length;
-    }
-    return next == end || last == position ? next : last;
-}
-
-/* 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ at `position`. */
-static size_t gpt2_end(const foreloop_aligned_text *text, size_t position, size_t end) {
-    const uint32_t letter = FORELOOP_CLASS_LETTER, number = FORELOOP_CLASS_NUMBER, space = FORELOOP_CLASS_SPACE;
-    size_t contraction = contraction_end(text, position, end);
-    size_t start = position + (text->bytes[position] == ' ');
-    uint32_t classes;
-
-    if (contraction > position)
-        return contraction;
-    classes = start < end ? classes_at(text, start) : space;
-    if (classes & letter)
-        return run_end(text, start, end, letter, 0);
-    if (classes & number)
-        return run_end(text, start, end, number, 0);
-    if (!(classes & space))
-        return run_end(text, start, end, 0, letter | number | space);
-    return space_end(text, position, end);
 }
 
 /* Finds the first match at or behind `position`: begin .. end, both `limit` when there is none. */
@@ -102,7 +57,7 @@ static void find_match(const foreloop_pretokenize_step *step, const foreloop_ali
         return;
     case FORELOOP_MATCH_GPT2:
         *begin = position;
-        *end = gpt2_end(text, position, limit);
+        *end = foreloop_gpt2_word_end(text->bytes, position, limit);
         return;
     }
 }
@@ -180,12 +135,11 @@ static foreloop_status prefix_space(const void *context, foreloop_workspace *wor
                                     foreloop_error *error) {
     (void)context;
     if (begin < end && work->text.bytes[begin] != ' ')
-        FORELOOP_TRY(foreloop_aligned_append(&work->next_text, ' ', work->text.spans[begin], error));
+        FORELOOP_TRY(foreloop_aligned_append(&work->next_text, ' ', foreloop_aligned_span(&work->text, begin), error));
     return foreloop_aligned_copy(&work->next_text, &work->text, begin, end, error);
 }
 
-/* The printable characters of Latin-1 stand for themselves, the other 68 bytes are U+0100 and up in order. */
-static uint32_t byte_character(unsigned char byte) {
+uint32_t foreloop_byte_character(unsigned char byte) {
     if (byte <= 0x20)
         return 0x100u + byte;
     if (byte < 0x7F)
@@ -202,16 +156,16 @@ static foreloop_status map_bytes(const void *context, foreloop_workspace *work, 
     FORELOOP_TRY(foreloop_aligned_reserve(&work->next_text, 2 * (end - begin), error));
     for (size_t position = begin; position < end; position++) {
         char bytes[4];
-        size_t size = foreloop_utf8_encode(byte_character((unsigned char)work->text.bytes[position]), bytes);
+        size_t size = foreloop_utf8_encode(foreloop_byte_character((unsigned char)work->text.bytes[position]), bytes);
         for (size_t i = 0; i < size; i++)
-            foreloop_aligned_put_byte(&work->next_text, bytes[i], work->text.spans[position]);
+            foreloop_aligned_put_byte(&work->next_text, bytes[i], foreloop_aligned_span(&work->text, position));
     }
     return FORELOOP_OK;
 }
 
-foreloop_status foreloop_pretokenizer_run(const foreloop_pretokenizer *pretokenizer, foreloop_workspace *work,
-                                          foreloop_error *error) {
-    for (size_t i = 0; i < pretokenizer->count; i++) {
+foreloop_status foreloop_pretokenizer_run(const foreloop_pretokenizer *pretokenizer, size_t count,
+                                          foreloop_workspace *work, foreloop_error *error) {
+    for (size_t i = 0; i < count; i++) {
         const foreloop_pretokenize_step *step = &pretokenizer->steps[i];
         switch (step->kind) {
         case FORELOOP_PRETOKENIZE_SPLIT:

@@ -46,7 +46,12 @@ typedef struct foreloop_pretokenizer {
 foreloop_status foreloop_pretokenizer_read(foreloop_pretokenizer *pretokenizer, foreloop_json *json,
                                            foreloop_arena *arena);
 
-foreloop_status foreloop_pretokenizer_run(const foreloop_pretokenizer *pretokenizer, foreloop_workspace *work,
-                                          foreloop_error *error);
+/* Runs the first `count` steps. */
+foreloop_status foreloop_pretokenizer_run(const foreloop_pretokenizer *pretokenizer, size_t count,
+                                          foreloop_workspace *work, foreloop_error *error);
+
+/* The character that stands for a byte at byte level: the printable ones of Latin-1 stand for themselves, the other 68
+ * bytes are U+0100 and up in order. */
+uint32_t foreloop_byte_character(unsigned char byte);
 
 #endif

@@ -124,7 +124,8 @@ static foreloop_status add_split(foreloop_json *json, const field_set *fields) {
     return add_step(fields, step, json->error);
 }
 
-static foreloop_status add_typed(foreloop_json *json, const field_set *fields) {
+static foreloop_status add_typed(foreloop_json *json, void *context) {
+    const field_set *fields = context;
     const foreloop_pretokenize_step words = {.kind = FORELOOP_PRETOKENIZE_SPLIT,
                                              .match = FORELOOP_MATCH_WORDS,
                                              .behavior = FORELOOP_SPLIT_REMOVED,
@@ -170,17 +171,6 @@ foreloop_status foreloop_pretokenizer_read(foreloop_pretokenizer *pretokenizer, 
                         .use_regex = absent,
                         .individual_digits = absent,
                         .invert = absent};
-    foreloop_json component;
-    foreloop_status status;
 
-    if (foreloop_json_peek(json) == FORELOOP_JSON_NULL)
-        return foreloop_json_null(json);
-    FORELOOP_TRY(foreloop_component_open(&component, json, arena->allocator));
-    status = foreloop_component_type(&component, type);
-    if (status == FORELOOP_OK)
-        status = foreloop_component_fields(&component, read_field, &fields);
-    if (status == FORELOOP_OK)
-        status = add_typed(&component, &fields);
-    foreloop_json_close(&component);
-    return status;
+    return foreloop_component_read(json, arena->allocator, type, read_field, add_typed, &fields);
 }

@@ -2,11 +2,20 @@
 #include "tokenizer/tokenizer.h"
 #include <string.h>
 
-/* The parts of the document, each with its place; read after all are known. Truncation, padding and decoder play no
- * part in tokenizing. */
-enum { PART_MODEL, PART_NORMALIZER, PART_PRE_TOKENIZER, PART_ADDED_TOKENS, PART_POST_PROCESSOR, PART_COUNT };
-static const char *const part_names[PART_COUNT] = {"model", "normalizer", "pre_tokenizer", "added_tokens",
-                                                   "post_processor"};
+/* The parts of the document, each with its place; read after all are known. */
+enum {
+    PART_MODEL,
+    PART_NORMALIZER,
+    PART_PRE_TOKENIZER,
+    PART_ADDED_TOKENS,
+    PART_POST_PROCESSOR,
+    PART_DECODER,
+    PART_TRUNCATION,
+    PART_PADDING,
+    PART_COUNT
+};
+static const char *const part_names[PART_COUNT] = {"model",          "normalizer", "pre_tokenizer", "added_tokens",
+                                                   "post_processor", "decoder",    "truncation",    "padding"};
 
 typedef struct part_spans {
     foreloop_text spans[PART_COUNT];
@@ -56,10 +65,12 @@ static foreloop_status read_model(foreloop_tokenizer *tokenizer, foreloop_json *
     tokenizer->is_wordpiece = strcmp(type, "WordPiece") == 0;
     if (!is_bpe && !tokenizer->is_wordpiece)
         return foreloop_component_unsupported(json, "the model \"%s\" is not supported", type);
-    FORELOOP_TRY(foreloop_component_fields(json, read_vocabulary, tokenizer));
-    if (!tokenizer->vocabulary.by_id)
-        return foreloop_json_fail(json, "the model has no field \"vocab\"");
-    foreloop_component_rewind(json);
+    if (!tokenizer->vocabulary.by_id) { /* of a compiled form it is there already */
+        FORELOOP_TRY(foreloop_component_fields(json, read_vocabulary, tokenizer));
+        if (!tokenizer->vocabulary.by_id)
+            return foreloop_json_fail(json, "the model has no field \"vocab\"");
+        foreloop_component_rewind(json);
+    }
     return is_bpe ? foreloop_bpe_read(&tokenizer->bpe, json, &tokenizer->vocabulary, &tokenizer->arena)
                   : foreloop_wordpiece_read(&tokenizer->wordpiece, json, &tokenizer->vocabulary, &tokenizer->arena);
 }
@@ -84,8 +95,14 @@ static foreloop_status read_part(foreloop_tokenizer *tokenizer, foreloop_json *j
         return foreloop_pretokenizer_read(&tokenizer->pretokenizer, json, &tokenizer->arena);
     case PART_ADDED_TOKENS:
         return read_added_tokens(tokenizer, json);
-    default:
+    case PART_POST_PROCESSOR:
         return foreloop_post_processor_read(&tokenizer->post_processor, json, &tokenizer->arena);
+    case PART_DECODER:
+        return foreloop_decoder_read(&tokenizer->decoder, json, &tokenizer->arena);
+    case PART_TRUNCATION:
+        return foreloop_truncation_read(&tokenizer->truncation, json);
+    default:
+        return foreloop_padding_read(&tokenizer->padding, json);
     }
 }
 
@@ -96,6 +113,9 @@ foreloop_status foreloop_tokenizer_read(foreloop_tokenizer *tokenizer, const voi
     foreloop_json json;
     foreloop_status status;
 
+    if (!tokenizer->vocabulary.by_id)
+        tokenizer->vocabulary.key = foreloop_hash_spread(foreloop_hash_lanes(data, size));
+    tokenizer->added.table.key = tokenizer->vocabulary.key;
     foreloop_json_open(&json, &tokenizer->allocator, data, size, name, error);
     status = find_parts(&json, &parts);
     if (status == FORELOOP_OK && !parts.spans[PART_MODEL].text)
@@ -116,5 +136,7 @@ foreloop_status foreloop_tokenizer_read(foreloop_tokenizer *tokenizer, const voi
         status = read_part(tokenizer, &json, part);
         foreloop_json_close(&json);
     }
+    if (status == FORELOOP_OK && !tokenizer->is_wordpiece)
+        foreloop_byte_words_init(&tokenizer->byte_words, &tokenizer->bpe, &tokenizer->pretokenizer, tokenizer->tier);
     return status;
 }

@@ -69,7 +69,7 @@ static foreloop_status normalized_pattern(foreloop_text content, const foreloop_
 static foreloop_status read_token(foreloop_added_tokens *added, foreloop_json *json, const foreloop_token_table *model,
                                   const foreloop_normalizer *normalizer, foreloop_workspace *work, uint64_t *next_id) {
     const foreloop_flag absent = FORELOOP_FLAG_ABSENT;
-    field_set fields = {.arena = added->table.arena,
+    field_set fields = {.arena = added->arena,
                         .single_word = absent,
                         .left_strip = absent,
                         .right_strip = absent,
@@ -96,10 +96,10 @@ static foreloop_status read_token(foreloop_added_tokens *added, foreloop_json *j
     token.left_strip = fields.left_strip == 1;
     token.right_strip = fields.right_strip == 1;
     token.normalized = fields.normalized == 1;
+    token.special = fields.special == 1;
     token.pattern = fields.content;
     if (token.normalized && normalizer->count > 0)
-        FORELOOP_TRY(
-            normalized_pattern(fields.content, normalizer, work, added->table.arena, &token.pattern, json->error));
+        FORELOOP_TRY(normalized_pattern(fields.content, normalizer, work, added->arena, &token.pattern, json->error));
     FORELOOP_TRY(foreloop_token_table_put(&added->table, fields.content, token.id, &index, json->error));
     FORELOOP_TRY(foreloop_reserve(added->allocator, &added->tokens, &added->capacity, index, (size_t)index + 1,
                                   sizeof token, json->error));
@@ -133,6 +133,10 @@ static foreloop_status build_matcher(const foreloop_added_tokens *added, bool no
             matcher->patterns[matcher->count++] = token;
     }
     foreloop_sort(matcher->patterns, matcher->count, sizeof *matcher->patterns, compare_patterns, NULL);
+    matcher->only_first = -1;
+    if (matcher->count > 0 &&
+        matcher->patterns[0]->pattern.text[0] == matcher->patterns[matcher->count - 1]->pattern.text[0])
+        matcher->only_first = (unsigned char)matcher->patterns[0]->pattern.text[0];
     for (size_t byte = 0, i = 0; byte <= 256; byte++) {
         while (i < matcher->count && (unsigned char)matcher->patterns[i]->pattern.text[0] < byte)
             i++;
@@ -264,8 +268,8 @@ static foreloop_status add_match(foreloop_workspace *work, foreloop_piece piece,
     }
     FORELOOP_TRY(foreloop_workspace_add(work, before, error));
     foreloop_count_edge_spaces(text->bytes + begin, end - begin, &match.leading, &match.trailing);
-    match.begin = text->spans[begin].begin;
-    match.end = text->spans[end - 1].end;
+    match.begin = foreloop_aligned_span(text, begin).begin;
+    match.end = foreloop_aligned_span(text, end - 1).end;
     *last = end;
     return foreloop_workspace_add(work, match, error);
 }
@@ -277,6 +281,12 @@ static foreloop_status split_piece(const void *context, foreloop_workspace *work
     size_t position = piece.begin, last = piece.begin;
 
     while (position < piece.end) {
+        if (matcher->only_first >= 0) {
+            const char *next = memchr(text->bytes + position, matcher->only_first, piece.end - position);
+            if (!next)
+                break;
+            position = (size_t)(next - text->bytes);
+        }
         const foreloop_added_token *token = longest_match(matcher, text->bytes + position, piece.end - position);
         size_t begin = position;
         if (!token) {

@@ -9,18 +9,20 @@
 typedef struct foreloop_added_token {
     foreloop_text pattern; /* the content, or for normalized tokens what the normalizer makes of it */
     uint32_t id;
-    bool single_word, left_strip, right_strip, normalized;
+    bool single_word, left_strip, right_strip, normalized, special;
 } foreloop_added_token;
 
 /* Patterns in order of their bytes, to be narrowed byte by byte. */
 typedef struct foreloop_added_matcher {
     const foreloop_added_token **patterns;
     size_t count;
+    int only_first;    /* the byte that all begin with, or -1 */
     size_t first[257]; /* patterns that begin with byte b: first[b] .. first[b + 1] - 1 */
 } foreloop_added_matcher;
 
 typedef struct foreloop_added_tokens {
     const foreloop_allocator *allocator;
+    foreloop_arena *arena;        /* of the patterns; borrowed */
     foreloop_token_table table;   /* contents and ids */
     foreloop_added_token *tokens; /* by the table's index */
     size_t capacity;

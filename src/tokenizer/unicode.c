@@ -1,8 +1,14 @@
-/* Look-ups in the generated tables: binary search for the last range that starts at or before the code point. */
+/* Look-ups in the generated tables: binary search for the last range that starts at or before the code point, for
+ * classes among the few ranges of its page. */
 #include "tokenizer/unicode.h"
 
 uint32_t foreloop_character_classes_beyond_ascii(uint32_t code_point) {
-    size_t low = 0, high = foreloop_class_range_count;
+    const size_t page = code_point >> 8;
+    size_t low = foreloop_class_pages[FORELOOP_CLASS_PAGES], high = foreloop_class_range_count;
+    if (page < FORELOOP_CLASS_PAGES) {
+        low = foreloop_class_pages[page];
+        high = (size_t)foreloop_class_pages[page + 1] + 1;
+    }
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
         if (foreloop_class_ranges[middle].first <= code_point)

@@ -13,6 +13,9 @@ typedef struct foreloop_class_range {
 extern const uint16_t foreloop_ascii_classes[128];
 extern const foreloop_class_range foreloop_class_ranges[];
 extern const size_t foreloop_class_range_count;
+/* The range that 256 * page lies in, for the planes with the living scripts. */
+enum { FORELOOP_CLASS_PAGES = 512 };
+extern const uint16_t foreloop_class_pages[FORELOOP_CLASS_PAGES + 1];
 
 /* Every `step`-th code point from `first` to `last` becomes itself + `difference` in lower case. */
 typedef struct foreloop_case_range {

@@ -49,7 +49,7 @@ static bool has_more_characters(const char *word, size_t length, size_t maximum)
 static uint32_t longest_token(const foreloop_wordpiece *wordpiece, const char *word, size_t begin, size_t length,
                               size_t *end) {
     const foreloop_text nothing = {NULL, 0}, prefix = begin > 0 ? wordpiece->prefix : nothing;
-    uint64_t hash = foreloop_hash(FORELOOP_HASH_START, prefix.text, prefix.length);
+    uint64_t hash = foreloop_hash(wordpiece->vocabulary->key, prefix.text, prefix.length);
     uint32_t longest = FORELOOP_NO_TOKEN;
     size_t size;
 

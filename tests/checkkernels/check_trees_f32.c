@@ -118,7 +118,7 @@ static foreloop_gbdt *open_model(const source_model *model, foreloop_tier tier) 
            "\"num_class\":\"%zu\"},\"objective\":{\"name\":\"%s\"},\"gradient_booster\":{\"name\":\"gbtree\","
            "\"model\":{\"trees\":[",
            model->features, model->classes > 1 ? model->classes : 0,
-           model->classes > 1 ? "multi:softprob" : "reg:squarederror");
+           model->classes > 1 ? "multi:softmax" : "reg:squarederror");
     for (size_t t = 0; t < model->tree_count; t++) {
         append(&end, t > 0 ? ",{" : "{");
         for (int c = 0; c < 5; c++)
@@ -224,6 +224,22 @@ static bool block_agrees(const foreloop_gbdt *gbdt, const float *rows, size_t ro
     return agrees;
 }
 
+/* Whether the predicted classes are those of the largest margins. */
+static bool classes_agree(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
+                          const float *expected) {
+    const size_t classes = gbdt->output_count;
+    float predicted[MAX_ROWS];
+    bool agrees = foreloop_gbdt_predict(gbdt, rows, row_count, stride, 0, predicted, NULL) == FORELOOP_OK;
+    for (size_t r = 0; r < row_count; r++) {
+        size_t best = 0;
+        for (size_t k = 1; k < classes; k++)
+            if (expected[r * classes + k] > expected[r * classes + best])
+                best = k;
+        agrees &= predicted[r] == (float)best;
+    }
+    return agrees;
+}
+
 static void check_model(const source_model *model, foreloop_tier tier, random_source *random, const char *what) {
     static const size_t row_counts[] = {1,  2,  5,  7,  8,  9,  15, 16, 17,  31,
                                         32, 33, 47, 48, 49, 63, 64, 65, 130, MAX_ROWS};
@@ -250,6 +266,9 @@ static void check_model(const source_model *model, foreloop_tier tier, random_so
               count, stride);
         CHECK(block_agrees(gbdt, rows, count, stride, expected), "%s: %s: %zu rows by feature", tier_name(tier), what,
               count);
+        if (model->classes > 1)
+            CHECK(classes_agree(gbdt, rows, count, stride, expected), "%s: %s: classes of %zu rows", tier_name(tier),
+                  what, count);
         free(expected);
         munmap(mapping, mapped);
         munmap(output_mapping, output_mapped);
@@ -282,8 +301,8 @@ static void check_shapes(void) {
         foreloop_trees_shape shape;
     } cases[] = {{FULL, 0, FORELOOP_TREES_COMPLETE}, {FULL, 8, FORELOOP_TREES_COMPLETE},
                  {FULL, 9, FORELOOP_TREES_WALK},     {CHAIN, 4, FORELOOP_TREES_COMPLETE},
-                 {CHAIN, 9, FORELOOP_TREES_JOINS},   {CHAIN, 256, FORELOOP_TREES_JOINS},
-                 {CHAIN, 257, FORELOOP_TREES_WALK},  {GROWN, 255, FORELOOP_TREES_JOINS}};
+                 {CHAIN, 9, FORELOOP_TREES_PIECES},  {CHAIN, 256, FORELOOP_TREES_PIECES},
+                 {CHAIN, 257, FORELOOP_TREES_WALK},  {GROWN, 255, FORELOOP_TREES_PIECES}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         random_source random = {5};
         source_tree tree = make_tree(&random, cases[i].kind, cases[i].size, 4);
@@ -304,6 +323,7 @@ static void check_tier(foreloop_tier tier) {
     check_trees(tier, FULL, 2, 4, 33, 1, 3);
     check_trees(tier, GROWN, 1, 40, 80, 17, 2);
     check_trees(tier, GROWN, 250, 256, 70, 5, 1);
+    check_trees(tier, GROWN, 100, 260, 42, MAX_FEATURES, 3);
     check_trees(tier, CHAIN, 1, 30, 60, 7, 1);
     check_trees(tier, CHAIN, 254, 258, 5, 3, 1);
     /* More thresholds of one feature, and more columns, than a pair and a chunk hold. */

@@ -174,6 +174,18 @@ check "also when the parent ignores the signal" empty err
 run bench rollout --runs 1 --json
 check "bench rollout" exits 0
 check "a measurement a line" out_has '^{"bench":"rollout","kinds":32,"actions":20,"distinct":4096,"sequences":"trace",'
+run bench rollout -m "$directory/dump.json"
+check "bench rollout takes no model" fails 2 "no --model"
+run bench gbdt -m "$directory/nothing.json"
+check "bench gbdt without its file" fails 1 "nothing.json"
+echo '[{"nodeid": 0, "leaf": 1}]' >"$directory/leaf.json"
+run bench gbdt -m "$directory/leaf.json" --runs 1 --json
+check "bench gbdt of a file" out_has '^{"bench":"gbdt","trees":1,"depth":0,"features":0,.*"batch":4096,"us_per_row":'
+run bench gbdt -m "$directory/leaf.json" --runs 1
+check "bench gbdt as a table" out_has '^trees  depth'
+echo '[[' >"$directory/leaf.json"
+run bench gbdt -m "$directory/leaf.json"
+check "bench gbdt of no model" fails 1 "leaf.json"
 
 # ---- predict ----
 

@@ -21,6 +21,7 @@ OUTPUT = ROOT / "src" / "tokenizer" / "unicode_tables.c"
 # In the order of the bits in unicode.h.
 CLASSES = ["LETTER", "NUMBER", "SPACE", "WORD", "NUMERIC", "PUNCTUATION", "BERT_REMOVED", "CJK", "MARK",
            "NONSPACING_MARK", "NORMALIZES"]
+PAGES = 512  # FORELOOP_CLASS_PAGES
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 
 
@@ -140,6 +141,7 @@ def main():
         sys.exit(f"tokenizers {TOKENIZERS_VERSION} is needed, this is {tokenizers.__version__}")
     classes = class_ranges(probe())
     ascii_classes = [max(row for row in classes if row[0] <= c)[1] for c in range(128)]
+    pages = [max(i for i, row in enumerate(classes) if row[0] <= 256 * page) for page in range(PAGES + 1)]
     lower = lowercase_ranges()
     OUTPUT.write_text(f"""\
 /* Made by tests/golden/make_unicode_tables.py from Hugging Face tokenizers {TOKENIZERS_VERSION}; do not edit. */
@@ -152,6 +154,8 @@ const uint16_t foreloop_ascii_classes[128] = {{
 const foreloop_class_range foreloop_class_ranges[] = {{
 {table(f"{{{first:#x}, {flags:#x}}}" for first, flags in classes)}}};
 const size_t foreloop_class_range_count = {len(classes)};
+const uint16_t foreloop_class_pages[FORELOOP_CLASS_PAGES + 1] = {{
+{table(str(index) for index in pages)}}};
 
 const foreloop_case_range foreloop_case_ranges[] = {{
 {table(f"{{{first:#x}, {last:#x}, {step}, {difference}}}" for first, last, step, difference in lower)}}};

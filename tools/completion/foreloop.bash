@@ -32,7 +32,7 @@ _foreloop() {
     actions) options="--records --full-trace --json" ;;
     inspect) options="--cpu --json" ;;
     pack) options="--output --json" ;;
-    bench) options="--tier --precision --amx --runs --json" ;;
+    bench) options="--tier --precision --amx --model --tokenizer --runs --json" ;;
     help)
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
         return

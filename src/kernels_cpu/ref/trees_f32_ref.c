@@ -1,5 +1,5 @@
 /*
- * trees_f32, reference: loops over the rows of a block that compilers turn into vectors of whatever width there is.
+ * trees_f32, reference: row by row, for any processor.
  */
 #include "kernels_cpu/trees_f32.h"
 #include <string.h>
@@ -13,92 +13,80 @@ static void transpose(float *tile, const float *rows, size_t row_stride, size_t 
             tile[i * ROWS + r] = r < row_count && i < feature_count ? rows[r * row_stride + i] : 0.0f;
 }
 
-static void quantise(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
-                     const float *tables) {
+static void quantise(int8_t *codes, size_t stride, const float *values, size_t group_count,
+                     const foreloop_trees_feature *feature, const float *tables) {
     const float *table = tables + feature->table;
-    int8_t *lefts = feature->lefts < FORELOOP_TREES_COLUMNS ? codes + feature->lefts * ROWS : NULL;
-    int8_t *rights = feature->rights < FORELOOP_TREES_COLUMNS ? codes + feature->rights * ROWS : NULL;
-    for (size_t r = 0; r < group_count * GROUP; r++) {
-        const float x = values[r];
-        size_t m = 1;
-        for (unsigned level = 0; level < feature->levels; level++)
-            m = 2 * m + (table[m] <= x);
-        int code = (int)(m - ((size_t)1 << feature->levels)); /* 0 for NaN */
+    int8_t *lefts = feature->lefts < FORELOOP_TREES_COLUMNS ? codes + feature->lefts * stride : NULL;
+    int8_t *rights = feature->rights < FORELOOP_TREES_COLUMNS ? codes + feature->rights * stride : NULL;
+    const size_t row_count = group_count * GROUP, first = (size_t)1 << feature->levels;
+    uint16_t places[ROWS];
+    for (size_t r = 0; r < row_count; r++)
+        places[r] = 1;
+    /* Level by level, so that the rows' loads overlap. */
+    for (unsigned level = 0; level < feature->levels; level++)
+        for (size_t r = 0; r < row_count; r++)
+            places[r] = (uint16_t)(2 * places[r] + (table[places[r]] <= values[r]));
+    for (size_t r = 0; r < row_count; r++) {
+        const int code = (int)(places[r] - first); /* 0 for NaN */
         if (lefts)
             lefts[r] = (int8_t)(code - 128);
         if (rights)
-            rights[r] = (int8_t)((x != x ? feature->count : code) - 128);
+            rights[r] = (int8_t)((values[r] != values[r] ? feature->count : code) - 128);
     }
 }
 
-/* One byte for each row of a block; a test's are all ones where the row goes right, else 0. */
-typedef struct bytes {
-    uint8_t row[ROWS];
-} bytes;
-
-static inline void test(bytes *restrict result, const foreloop_trees_data *data, size_t i,
-                        const int8_t *restrict codes) {
-    const int8_t threshold = (int8_t)data->thresholds[i], *column = codes + data->columns[i];
-    for (size_t r = 0; r < ROWS; r++)
-        result->row[r] = column[r] > threshold ? 0xff : 0;
+/* The number on the next level of a row that has this number on a level whose tests begin at `first`. */
+static inline size_t pass_level(const foreloop_trees_data *data, size_t first, unsigned level, size_t number,
+                                const int8_t *codes) {
+    const size_t right = codes[data->columns[first + number] * (size_t)(ROWS / FORELOOP_TREES_COLUMN_UNIT)] >
+                         data->thresholds[first + number];
+    return number | right << level;
 }
 
-static inline void choose(bytes *restrict result, const bytes *restrict right, const bytes *restrict if_left,
-                          const bytes *restrict if_right) {
-    for (size_t r = 0; r < ROWS; r++)
-        result->row[r] = (uint8_t)((if_right->row[r] & right->row[r]) | (if_left->row[r] & ~right->row[r]));
-}
-
-/* The leaves' numbers in a complete tree: the tests of each level are brought down to the one that the row meets,
- * those that are left going from one half of `tests` to the other. */
-static void number_complete(bytes *numbers, const foreloop_trees_data *data, const foreloop_trees_tree *tree,
-                            const int8_t *codes) {
-    enum { HALF = FORELOOP_TREES_LEAVES / 2 };
-    bytes bits[FORELOOP_TREES_DEPTH], tests[2 * HALF];
-    memset(numbers, 0, sizeof *numbers);
+/* Level by level, so that the rows' loads overlap. */
+static void add_complete(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
+                         const foreloop_trees_tree *tree) {
+    uint8_t numbers[ROWS] = {0};
     for (unsigned level = 0; level < tree->depth; level++) {
-        const size_t width = (size_t)1 << level;
-        bytes *from = tests, *to = tests + HALF;
-        for (size_t i = 0; i < width; i++)
-            test(&from[i], data, tree->test + width - 1 + i, codes);
-        for (unsigned upper = level; upper-- > 0;) {
-            for (size_t i = 0; i < (size_t)1 << upper; i++)
-                choose(&to[i], &bits[upper], &from[2 * i], &from[2 * i + 1]);
-            bytes *left_over = from;
-            from = to;
-            to = left_over;
-        }
-        bits[level] = from[0];
-        for (size_t r = 0; r < ROWS; r++)
-            numbers->row[r] = (uint8_t)(2u * numbers->row[r] + (bits[level].row[r] & 1u));
+        const size_t first = tree->test + ((size_t)1 << level) - 1;
+        for (size_t r = 0; r < row_count; r++)
+            numbers[r] = (uint8_t)pass_level(data, first, level, numbers[r], codes + r);
     }
+    for (size_t r = 0; r < row_count; r++)
+        sums[r] += data->leaves[tree->leaf + numbers[r]];
 }
 
-static void number_joins(bytes *numbers, const foreloop_trees_data *data, const foreloop_trees_tree *tree,
-                         const int8_t *codes) {
-    bytes slots[FORELOOP_TREES_SLOTS], right, if_left, if_right;
-    memset(&slots[0], 0, sizeof slots[0]);
-    for (size_t i = 0; i < tree->test_count; i++) {
-        const foreloop_trees_join *join = &data->joins[tree->join + i];
-        test(&right, data, tree->test + i, codes);
-        if_left = slots[join->left];
-        for (size_t r = 0; r < ROWS; r++)
-            if_right.row[r] = (uint8_t)(slots[join->right].row[r] + join->left_leaves);
-        choose(&slots[join->into], &right, &if_left, &if_right);
+/* A row's leaf in a tree that is cut into pieces. */
+static size_t pass_pieces(const foreloop_trees_data *data, const foreloop_trees_tree *tree, const int8_t *codes) {
+    const size_t threes = tree->pieces[0], twos = threes + tree->pieces[1], end = twos + tree->pieces[2];
+    for (size_t piece = 0;;) {
+        /* How many of each kind come before it. */
+        const size_t before[] = {piece < threes ? piece : threes,
+                                 piece < threes ? 0
+                                 : piece < twos ? piece - threes
+                                                : twos - threes,
+                                 piece < twos ? 0 : piece - twos};
+        const size_t first = tree->test + 7 * before[0] + 3 * before[1] + before[2];
+        const size_t exit = tree->exit + 8 * before[0] + 4 * before[1] + 2 * before[2];
+        const unsigned levels = piece < threes ? 3 : piece < twos ? 2 : 1;
+        size_t number = 0;
+        for (unsigned level = 0; level < levels; level++)
+            number = pass_level(data, first + ((size_t)1 << level) - 1, level, number, codes);
+        const size_t state = data->exits[exit + number];
+        if (state <= piece || state >= end)
+            return state;
+        piece = state;
     }
-    *numbers = slots[1];
 }
 
 static void add(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
                 const foreloop_trees_tree *trees, size_t tree_count) {
     for (size_t k = 0; k < tree_count; k++) {
-        bytes numbers;
-        if (trees[k].shape == FORELOOP_TREES_JOINS)
-            number_joins(&numbers, data, &trees[k], codes);
+        if (trees[k].shape == FORELOOP_TREES_PIECES)
+            for (size_t r = 0; r < row_count; r++)
+                sums[r] += data->leaves[trees[k].leaf + pass_pieces(data, &trees[k], codes + r)];
         else
-            number_complete(&numbers, data, &trees[k], codes);
-        for (size_t r = 0; r < row_count; r++)
-            sums[r] += data->leaves[trees[k].leaf + numbers.row[r]];
+            add_complete(sums, codes, row_count, data, &trees[k]);
     }
 }
 
@@ -135,7 +123,8 @@ float foreloop_trees_f32_add_row_ref(float sum, const float *row, const foreloop
 
 void foreloop_trees_f32_ref(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_REF;
-    kernels->costs = (foreloop_trees_costs){.test = 58, .join = 70, .feature = 1150, .step = 23};
+    kernels->costs = (foreloop_trees_costs){.test = 60, .piece_test = 63, .feature = 740, .step = 23};
+    kernels->group_stride = ROWS;
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

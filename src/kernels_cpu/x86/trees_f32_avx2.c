@@ -1,6 +1,5 @@
 /*
- * trees_f32 on AVX2: as on AVX-512, but a register holds the bytes of 32 rows, so that a block is two halves, and
- * leaves are gathered.
+ * trees_f32 on AVX2: a register holds the bytes of 32 rows, so that a block is two halves, and leaves are gathered.
  */
 #include "kernels_cpu/trees_f32.h"
 #include <immintrin.h>
@@ -50,7 +49,7 @@ static void transpose(float *tile, const float *rows, size_t row_stride, size_t 
 /* ---- Codes ------------------------------------------------------------------------------------------------------- */
 
 /* The thresholds at places m of one level; up to level 4 the table is in registers. */
-INLINE __m256 look_up(const __m256 t[4], const float *table, int level, __m256i m) {
+INLINE __m256 look_up_threshold(const __m256 t[4], const float *table, int level, __m256i m) {
     if (level < 3)
         return _mm256_permutevar8x32_ps(t[0], m);
     if (level == 3)
@@ -67,7 +66,7 @@ INLINE __m128i pack_codes(const __m256i codes[2]) {
     return _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
-INLINE void quantise_groups(int8_t *codes, const float *values, size_t group_count,
+INLINE void quantise_groups(int8_t *codes, size_t stride, const float *values, size_t group_count,
                             const foreloop_trees_feature *feature, const float *table, int levels) {
     __m256 t[4];
     for (int i = 0; i < 4 && i << 3 < 1 << levels; i++)
@@ -82,7 +81,7 @@ INLINE void quantise_groups(int8_t *codes, const float *values, size_t group_cou
         }
         for (int level = 0; level < levels; level++)
             for (int i = 0; i < 2; i++) {
-                __m256 not_above = _mm256_cmp_ps(look_up(t, table, level, m[i]), x[i], _CMP_LE_OQ);
+                __m256 not_above = _mm256_cmp_ps(look_up_threshold(t, table, level, m[i]), x[i], _CMP_LE_OQ);
                 m[i] = _mm256_sub_epi32(_mm256_add_epi32(m[i], m[i]), _mm256_castps_si256(not_above));
             }
         for (int i = 0; i < 2; i++) {
@@ -92,182 +91,103 @@ INLINE void quantise_groups(int8_t *codes, const float *values, size_t group_cou
                 _mm256_blendv_epi8(m[i], _mm256_set1_epi32((int)feature->count - 128), _mm256_castps_si256(missing));
         }
         if (feature->lefts < FORELOOP_TREES_COLUMNS)
-            _mm_store_si128((__m128i *)(codes + feature->lefts * FORELOOP_TREES_ROWS + 16 * g), pack_codes(m));
+            _mm_store_si128((__m128i *)(codes + feature->lefts * stride + 16 * g), pack_codes(m));
         if (feature->rights < FORELOOP_TREES_COLUMNS)
-            _mm_store_si128((__m128i *)(codes + feature->rights * FORELOOP_TREES_ROWS + 16 * g), pack_codes(right));
+            _mm_store_si128((__m128i *)(codes + feature->rights * stride + 16 * g), pack_codes(right));
     }
 }
 
-static void quantise(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
-                     const float *tables) {
+static void quantise(int8_t *codes, size_t stride, const float *values, size_t group_count,
+                     const foreloop_trees_feature *feature, const float *tables) {
     const float *table = tables + feature->table;
     switch (feature->levels) {
     case 4:
-        quantise_groups(codes, values, group_count, feature, table, 4);
+        quantise_groups(codes, stride, values, group_count, feature, table, 4);
         break;
     case 5:
-        quantise_groups(codes, values, group_count, feature, table, 5);
+        quantise_groups(codes, stride, values, group_count, feature, table, 5);
         break;
     case 6:
-        quantise_groups(codes, values, group_count, feature, table, 6);
+        quantise_groups(codes, stride, values, group_count, feature, table, 6);
         break;
     case 7:
-        quantise_groups(codes, values, group_count, feature, table, 7);
+        quantise_groups(codes, stride, values, group_count, feature, table, 7);
         break;
     default:
-        quantise_groups(codes, values, group_count, feature, table, 8);
+        quantise_groups(codes, stride, values, group_count, feature, table, 8);
     }
 }
 
 /* ---- Trees ------------------------------------------------------------------------------------------------------- */
 
-/* A tree's tests and the codes of the half block. */
-typedef struct tests {
-    const uint32_t *thresholds;
-    const uint16_t *columns;
-    const int8_t *codes;
-} tests;
-
-INLINE __m256i column(const tests *t, size_t i) {
-    return _mm256_load_si256((const __m256i *)(t->codes + t->columns[i]));
-}
-
-INLINE __m256i test(const tests *t, size_t i) {
-    return _mm256_subs_epi8(_mm256_set1_epi32((int)t->thresholds[i]), column(t, i));
-}
-
-INLINE __m256i choose(__m256i right, __m256i if_left, __m256i if_right) {
-    return _mm256_blendv_epi8(if_left, if_right, right);
-}
-
-/* The test that rows meet among the 2, 4, 8, 16 tests from i on; bits[0] is the uppermost level's that tells. */
-INLINE __m256i choose_2(const tests *t, size_t i, const __m256i *bits) {
-    return choose(bits[0], test(t, i), test(t, i + 1));
-}
-INLINE __m256i choose_4(const tests *t, size_t i, const __m256i *bits) {
-    return choose(bits[0], choose_2(t, i, bits + 1), choose_2(t, i + 2, bits + 1));
-}
-INLINE __m256i choose_8(const tests *t, size_t i, const __m256i *bits) {
-    return choose(bits[0], choose_4(t, i, bits + 1), choose_4(t, i + 4, bits + 1));
-}
-INLINE __m256i choose_16(const tests *t, size_t i, const __m256i *bits) {
-    return choose(bits[0], choose_8(t, i, bits + 1), choose_8(t, i + 8, bits + 1));
-}
-
-/* The same for 2^level tests, level > 4, in a loop over sixteens that keeps the code small. */
-INLINE __m256i choose_many(const tests *t, size_t i, const __m256i *bits, int level) {
-    __m256i chosen[FORELOOP_TREES_LEAVES / 32];
-    const int count = 1 << (level - 4);
-    for (int j = 0; j < count; j++)
-        chosen[j] = choose_16(t, i + 16 * (size_t)j, bits + level - 4);
-    for (int width = count / 2, l = level - 5; width > 0; width /= 2, l--)
-        for (int j = 0; j < width; j++)
-            chosen[j] = choose(bits[l], chosen[2 * j], chosen[2 * j + 1]);
-    return chosen[0];
-}
-
-/* Leaf numbers for the rows: the top `depth` bits of each byte. */
-INLINE __m256i leaf_numbers(const tests *t, int depth) {
-    const __m256i top = _mm256_set1_epi8((char)0x80);
-    __m256i bits[FORELOOP_TREES_DEPTH];
-    for (int level = 0; level < depth; level++) {
-        const size_t i = ((size_t)1 << level) - 1;
-        bits[level] = level == 0   ? test(t, i)
-                      : level == 1 ? choose_2(t, i, bits)
-                      : level == 2 ? choose_4(t, i, bits)
-                      : level == 3 ? choose_8(t, i, bits)
-                      : level == 4 ? choose_16(t, i, bits)
-                                   : choose_many(t, i, bits, level);
-    }
-    __m256i numbers = bits[depth - 1];
-    for (int level = depth - 2; level >= 0; level--)
-        numbers = _mm256_or_si256(_mm256_and_si256(top, bits[level]),
-                                  _mm256_andnot_si256(top, _mm256_srli_epi16(numbers, 1)));
-    return numbers;
-}
+enum { CODES_STRIDE = FORELOOP_TREES_ROWS };
+typedef __m256i bytes, decision;
 
 /* sums[i] has rows i, i + 4, i + 8 ...: those in byte i of each 32-bit element of a register of 32 rows. */
-INLINE void add_leaves(__m256 sums[4], const float *leaves, __m256i numbers, int depth) {
-    const __m256i mask = _mm256_set1_epi32((1 << depth) - 1);
+typedef __m256 sums[4];
+
+INLINE bytes load_bytes(const int8_t *codes) {
+    return _mm256_load_si256((const __m256i *)codes);
+}
+INLINE bytes load_table(const void *table) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(table));
+}
+INLINE bytes spread_byte(int byte) {
+    return _mm256_set1_epi8((char)byte);
+}
+INLINE bytes add_bytes(bytes a, bytes b) {
+    return _mm256_add_epi8(a, b);
+}
+INLINE bytes look_up(bytes table, bytes numbers) {
+    return _mm256_shuffle_epi8(table, numbers);
+}
+INLINE decision compare(bytes codes, bytes thresholds) {
+    return _mm256_cmpgt_epi8(codes, thresholds);
+}
+INLINE bytes choose(decision right, bytes if_left, bytes if_right) {
+    return _mm256_blendv_epi8(if_left, if_right, right);
+}
+INLINE bytes add_decision(bytes numbers, decision right, int bit) {
+    return _mm256_or_si256(numbers, _mm256_and_si256(right, spread_byte(bit)));
+}
+INLINE bytes replace(bytes states, bytes piece, bytes exits) {
+    return _mm256_blendv_epi8(states, exits, _mm256_cmpeq_epi8(states, piece));
+}
+
+INLINE void add_leaves(sums s, const float *leaves, bytes numbers, int depth) {
+    (void)depth;
     for (int i = 0; i < 4; i++) {
-        const __m256i index = _mm256_and_si256(_mm256_srli_epi32(numbers, 8 * i + 8 - depth), mask);
-        sums[i] = _mm256_add_ps(sums[i], _mm256_i32gather_ps(leaves, index, 4));
+        const __m256i index = _mm256_and_si256(_mm256_srli_epi32(numbers, 8 * i), _mm256_set1_epi32(255));
+        s[i] = _mm256_add_ps(s[i], _mm256_i32gather_ps(leaves, index, 4));
     }
 }
 
-INLINE void add_joins(__m256 sums[4], const tests *t, const foreloop_trees_join *joins, size_t count,
-                      const float *leaves) {
-    __m256i slots[FORELOOP_TREES_SLOTS];
-    slots[0] = _mm256_setzero_si256();
-    for (size_t i = 0; i < count; i++) {
-        const __m256i right = _mm256_cmpgt_epi8(column(t, i), _mm256_set1_epi32((int)t->thresholds[i]));
-        slots[joins[i].into] = _mm256_blendv_epi8(
-            slots[joins[i].left], _mm256_add_epi8(slots[joins[i].right], _mm256_set1_epi32((int)joins[i].left_leaves)),
-            right);
-    }
-    add_leaves(sums, leaves, slots[1], 8);
-}
+#include "kernels_cpu/x86/trees_f32_tests.h"
 
-static void add_to_half(float *sums, const int8_t *codes, const foreloop_trees_data *data,
+static void add_to_half(float *half, const int8_t *codes, const foreloop_trees_data *data,
                         const foreloop_trees_tree *trees, size_t tree_count) {
-    __m256 s[4];
+    sums s;
     float stored[8];
     for (int i = 0; i < 4; i++)
-        s[i] = _mm256_i32gather_ps(sums + i, _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0), 4);
-    for (size_t k = 0; k < tree_count; k++) {
-        const foreloop_trees_tree *tree = &trees[k];
-        const tests t = {data->thresholds + tree->test, data->columns + tree->test, codes};
-        const float *leaves = data->leaves + tree->leaf;
-        if (tree->shape == FORELOOP_TREES_JOINS) {
-            add_joins(s, &t, data->joins + tree->join, tree->test_count, leaves);
-            continue;
-        }
-        switch (tree->depth) {
-        case 0:
-            for (int i = 0; i < 4; i++)
-                s[i] = _mm256_add_ps(s[i], _mm256_set1_ps(leaves[0]));
-            break;
-        case 1:
-            add_leaves(s, leaves, leaf_numbers(&t, 1), 1);
-            break;
-        case 2:
-            add_leaves(s, leaves, leaf_numbers(&t, 2), 2);
-            break;
-        case 3:
-            add_leaves(s, leaves, leaf_numbers(&t, 3), 3);
-            break;
-        case 4:
-            add_leaves(s, leaves, leaf_numbers(&t, 4), 4);
-            break;
-        case 5:
-            add_leaves(s, leaves, leaf_numbers(&t, 5), 5);
-            break;
-        case 6:
-            add_leaves(s, leaves, leaf_numbers(&t, 6), 6);
-            break;
-        case 7:
-            add_leaves(s, leaves, leaf_numbers(&t, 7), 7);
-            break;
-        default:
-            add_leaves(s, leaves, leaf_numbers(&t, 8), 8);
-        }
-    }
+        s[i] = _mm256_i32gather_ps(half + i, _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0), 4);
+    add_trees(s, codes, data, trees, tree_count);
     for (size_t i = 0; i < 4; i++) {
         _mm256_storeu_ps(stored, s[i]);
         for (size_t j = 0; j < 8; j++)
-            sums[4 * j + i] = stored[j];
+            half[4 * j + i] = stored[j];
     }
 }
 
-static void add(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
+static void add(float *all_sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
                 const foreloop_trees_tree *trees, size_t tree_count) {
     for (size_t first = 0; first < row_count; first += 32)
-        add_to_half(sums + first, codes + first, data, trees, tree_count);
+        add_to_half(all_sums + first, codes + first, data, trees, tree_count);
 }
 
 void foreloop_trees_f32_avx2(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX2;
-    kernels->costs = (foreloop_trees_costs){.test = 15, .join = 30, .feature = 200, .step = 23};
+    kernels->costs = (foreloop_trees_costs){.test = 13, .piece_test = 14, .feature = 180, .step = 23};
+    kernels->group_stride = FORELOOP_TREES_ROWS;
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

@@ -1,12 +1,10 @@
 /*
- * trees_f32 on AVX-512: the 64 rows of a block are the bytes of one register, and only the top bit of a byte counts: 1
- * is right. The tests of a level are brought down to the one that the row meets by choosing between neighbours with the
- * bits of the levels above.
+ * trees_f32 on AVX-512: the 64 rows of a block are the bytes of one register.
  */
+#include "kernels_cpu/x86/trees_f32_avx512.h"
 #include "kernels_cpu/trees_f32.h"
+#include "kernels_cpu/x86/look_up_f32_avx512.h"
 #include <immintrin.h>
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* ---- Transposing ------------------------------------------------------------------------------------------------- */
 
@@ -50,26 +48,14 @@ static void transpose(float *tile, const float *rows, size_t row_stride, size_t 
 
 /* ---- Codes ------------------------------------------------------------------------------------------------------- */
 
-/* The thresholds at places m of one level; up to level 6 the table is in registers. */
-INLINE __m512 look_up(const __m512 t[8], const float *table, int level, __m512i m) {
-    if (level < 4)
-        return _mm512_permutexvar_ps(m, t[0]);
-    if (level == 4)
-        return _mm512_permutexvar_ps(m, t[1]);
-    if (level == 5)
-        return _mm512_permutex2var_ps(t[2], m, t[3]);
-    if (level == 6)
-        return _mm512_mask_blend_ps(_mm512_test_epi32_mask(m, _mm512_set1_epi32(32)),
-                                    _mm512_permutex2var_ps(t[4], m, t[5]), _mm512_permutex2var_ps(t[6], m, t[7]));
-    return _mm512_i32gather_ps(m, table, 4);
+/* The thresholds at places m of one level. */
+INLINE __m512 look_up_threshold(const float *table, int level, __m512i m) {
+    return level < 4 ? look_up_float(table, m, 4) : look_up_float(table + ((size_t)1 << level), m, level);
 }
 
 /* m[g] = the codes of a group of values, NaN being below every threshold. Permutations and comparisons share a port,
  * so that the first two levels, of one threshold and of two, do without permutations. */
 INLINE void find_codes(__m512i *m, const __m512 *x, const float *table, int levels, int groups) {
-    __m512 t[8];
-    for (int i = 0; i < 8 && i << 4 < 1 << levels; i++)
-        t[i] = _mm512_loadu_ps(table + 16 * i);
     for (int g = 0; g < groups; g++) {
         const __mmask16 upper = _mm512_cmp_ps_mask(_mm512_set1_ps(table[1]), x[g], _CMP_LE_OQ);
         const __m512 second = _mm512_mask_blend_ps(upper, _mm512_set1_ps(table[2]), _mm512_set1_ps(table[3]));
@@ -78,7 +64,7 @@ INLINE void find_codes(__m512i *m, const __m512 *x, const float *table, int leve
     }
     for (int level = 2; level < levels; level++)
         for (int g = 0; g < groups; g++) {
-            const __mmask16 not_above = _mm512_cmp_ps_mask(look_up(t, table, level, m[g]), x[g], _CMP_LE_OQ);
+            const __mmask16 not_above = _mm512_cmp_ps_mask(look_up_threshold(table, level, m[g]), x[g], _CMP_LE_OQ);
             m[g] = _mm512_add_epi32(m[g], m[g]);
             m[g] = _mm512_mask_or_epi32(m[g], not_above, m[g], _mm512_set1_epi32(1));
         }
@@ -109,191 +95,106 @@ INLINE void quantise_block(int8_t *codes, const float *values, const foreloop_tr
 }
 
 /* The codes of one group of rows. */
-INLINE void quantise_group(int8_t *codes, const float *values, const foreloop_trees_feature *feature,
+INLINE void quantise_group(int8_t *codes, size_t stride, const float *values, const foreloop_trees_feature *feature,
                            const float *table, int levels) {
     const __m512 x = _mm512_loadu_ps(values);
     __m512i m;
     find_codes(&m, &x, table, levels, 1);
     if (feature->lefts < FORELOOP_TREES_COLUMNS)
-        _mm_store_si128((__m128i *)(codes + feature->lefts * FORELOOP_TREES_ROWS), _mm512_cvtepi32_epi8(m));
+        _mm_store_si128((__m128i *)(codes + feature->lefts * stride), _mm512_cvtepi32_epi8(m));
     m = _mm512_mask_mov_epi32(m, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_set1_epi32((int)feature->count - 128));
     if (feature->rights < FORELOOP_TREES_COLUMNS)
-        _mm_store_si128((__m128i *)(codes + feature->rights * FORELOOP_TREES_ROWS), _mm512_cvtepi32_epi8(m));
+        _mm_store_si128((__m128i *)(codes + feature->rights * stride), _mm512_cvtepi32_epi8(m));
 }
 
-INLINE void quantise_levels(int8_t *codes, const float *values, size_t group_count,
+INLINE void quantise_levels(int8_t *codes, size_t stride, const float *values, size_t group_count,
                             const foreloop_trees_feature *feature, const float *table, int levels) {
     if (group_count == 4)
         quantise_block(codes, values, feature, table, levels);
     else
         for (size_t g = 0; g < group_count; g++)
-            quantise_group(codes + 16 * g, values + 16 * g, feature, table, levels);
+            quantise_group(codes + 16 * g, stride, values + 16 * g, feature, table, levels);
 }
 
-static void quantise(int8_t *codes, const float *values, size_t group_count, const foreloop_trees_feature *feature,
-                     const float *tables) {
+static void quantise(int8_t *codes, size_t stride, const float *values, size_t group_count,
+                     const foreloop_trees_feature *feature, const float *tables) {
     const float *table = tables + feature->table;
     switch (feature->levels) {
     case 4:
-        quantise_levels(codes, values, group_count, feature, table, 4);
+        quantise_levels(codes, stride, values, group_count, feature, table, 4);
         break;
     case 5:
-        quantise_levels(codes, values, group_count, feature, table, 5);
+        quantise_levels(codes, stride, values, group_count, feature, table, 5);
         break;
     case 6:
-        quantise_levels(codes, values, group_count, feature, table, 6);
+        quantise_levels(codes, stride, values, group_count, feature, table, 6);
         break;
     case 7:
-        quantise_levels(codes, values, group_count, feature, table, 7);
+        quantise_levels(codes, stride, values, group_count, feature, table, 7);
         break;
     default:
-        quantise_levels(codes, values, group_count, feature, table, 8);
+        quantise_levels(codes, stride, values, group_count, feature, table, 8);
     }
 }
 
 /* ---- Trees ------------------------------------------------------------------------------------------------------- */
 
-/* A tree's tests and the block's codes. */
-typedef struct tests {
-    const uint32_t *thresholds;
-    const uint16_t *columns;
-    const int8_t *codes;
-} tests;
-
-INLINE __m512i test(const tests *t, size_t i) {
-    return _mm512_subs_epi8(_mm512_set1_epi32((int)t->thresholds[i]), _mm512_load_si512(t->codes + t->columns[i]));
-}
-
-INLINE __m512i choose(__m512i right, __m512i if_left, __m512i if_right) {
-    return _mm512_ternarylogic_epi32(right, if_right, if_left, 0xca);
-}
-
-/* The test that rows meet among the 2, 4, 8, 16 tests from i on; bits[0] is the uppermost level's that tells. */
-INLINE __m512i choose_2(const tests *t, size_t i, const __m512i *bits) {
-    return choose(bits[0], test(t, i), test(t, i + 1));
-}
-INLINE __m512i choose_4(const tests *t, size_t i, const __m512i *bits) {
-    return choose(bits[0], choose_2(t, i, bits + 1), choose_2(t, i + 2, bits + 1));
-}
-INLINE __m512i choose_8(const tests *t, size_t i, const __m512i *bits) {
-    return choose(bits[0], choose_4(t, i, bits + 1), choose_4(t, i + 4, bits + 1));
-}
-INLINE __m512i choose_16(const tests *t, size_t i, const __m512i *bits) {
-    return choose(bits[0], choose_8(t, i, bits + 1), choose_8(t, i + 8, bits + 1));
-}
-
-/* The same for 2^level tests, level > 4, in a loop over sixteens that keeps the code small. */
-INLINE __m512i choose_many(const tests *t, size_t i, const __m512i *bits, int level) {
-    __m512i chosen[FORELOOP_TREES_LEAVES / 32];
-    const int count = 1 << (level - 4);
-    for (int j = 0; j < count; j++)
-        chosen[j] = choose_16(t, i + 16 * (size_t)j, bits + level - 4);
-    for (int width = count / 2, l = level - 5; width > 0; width /= 2, l--)
-        for (int j = 0; j < width; j++)
-            chosen[j] = choose(bits[l], chosen[2 * j], chosen[2 * j + 1]);
-    return chosen[0];
-}
-
-/* Leaf numbers for the rows: the top `depth` bits of each byte. */
-INLINE __m512i leaf_numbers(const tests *t, int depth) {
-    __m512i bits[FORELOOP_TREES_DEPTH];
-    for (int level = 0; level < depth; level++) {
-        const size_t i = ((size_t)1 << level) - 1;
-        bits[level] = level == 0   ? test(t, i)
-                      : level == 1 ? choose_2(t, i, bits)
-                      : level == 2 ? choose_4(t, i, bits)
-                      : level == 3 ? choose_8(t, i, bits)
-                      : level == 4 ? choose_16(t, i, bits)
-                                   : choose_many(t, i, bits, level);
-    }
-    __m512i numbers = bits[depth - 1];
-    for (int level = depth - 2; level >= 0; level--)
-        numbers = choose(_mm512_set1_epi8((char)0x80), _mm512_srli_epi16(numbers, 1), bits[level]);
-    return numbers;
-}
-
-/* The leaves whose numbers are the top `depth` bits of byte `byte` of each 32-bit element. */
-INLINE __m512 look_up_leaves(const float *leaves, __m512i numbers, int depth, int byte) {
-    const __m512i index = _mm512_srli_epi32(numbers, (unsigned)(8 * byte + 8 - depth));
-    if (depth <= 4) /* a permutation takes 4 bits of an index, or 5 */
-        return _mm512_permutexvar_ps(depth == 4 ? index : _mm512_and_si512(index, _mm512_set1_epi32((1 << depth) - 1)),
-                                     _mm512_loadu_ps(leaves));
-    if (depth == 5)
-        return _mm512_permutex2var_ps(_mm512_loadu_ps(leaves), index, _mm512_loadu_ps(leaves + 16));
-    if (depth == 6)
-        return _mm512_mask_blend_ps(
-            _mm512_test_epi32_mask(numbers, _mm512_set1_epi32((int)(0x80u << 8 * byte))),
-            _mm512_permutex2var_ps(_mm512_loadu_ps(leaves), index, _mm512_loadu_ps(leaves + 16)),
-            _mm512_permutex2var_ps(_mm512_loadu_ps(leaves + 32), index, _mm512_loadu_ps(leaves + 48)));
-    return _mm512_i32gather_ps(_mm512_and_si512(index, _mm512_set1_epi32((1 << depth) - 1)), leaves, 4);
-}
+enum { CODES_STRIDE = FORELOOP_TREES_ROWS };
+typedef __m512i bytes;
+typedef __mmask64 decision;
 
 /* sums[i] has rows i, i + 4, i + 8 ...: those in byte i of each 32-bit element of a register of 64 rows. */
-INLINE void add_leaves(__m512 sums[4], const float *leaves, __m512i numbers, int depth) {
+typedef __m512 sums[4];
+
+INLINE bytes load_bytes(const int8_t *codes) {
+    return _mm512_load_si512(codes);
+}
+INLINE bytes load_table(const void *table) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(table));
+}
+INLINE bytes spread_byte(int byte) {
+    return _mm512_set1_epi8((char)byte);
+}
+INLINE bytes add_bytes(bytes a, bytes b) {
+    return _mm512_add_epi8(a, b);
+}
+INLINE bytes look_up(bytes table, bytes numbers) {
+    return _mm512_shuffle_epi8(table, numbers);
+}
+INLINE decision compare(bytes codes, bytes thresholds) {
+    return _mm512_cmpgt_epi8_mask(codes, thresholds);
+}
+INLINE bytes choose(decision right, bytes if_left, bytes if_right) {
+    return _mm512_mask_mov_epi8(if_left, right, if_right);
+}
+INLINE bytes add_decision(bytes numbers, decision right, int bit) {
+    return _mm512_mask_add_epi8(numbers, right, numbers, spread_byte(bit));
+}
+INLINE bytes replace(bytes states, bytes piece, bytes exits) {
+    return _mm512_mask_mov_epi8(states, _mm512_cmpeq_epi8_mask(states, piece), exits);
+}
+
+INLINE void add_leaves(sums s, const float *leaves, bytes numbers, int depth) {
     for (int i = 0; i < 4; i++)
-        sums[i] = _mm512_add_ps(sums[i], look_up_leaves(leaves, numbers, depth, i));
+        s[i] = _mm512_add_ps(
+            s[i], look_up_float(leaves, _mm512_srli_epi32(numbers, (unsigned)(8 * i)), depth > 4 ? depth : 4));
 }
 
-INLINE void add_joins(__m512 sums[4], const tests *t, const foreloop_trees_join *joins, size_t count,
-                      const float *leaves) {
-    __m512i slots[FORELOOP_TREES_SLOTS];
-    slots[0] = _mm512_setzero_si512();
-    for (size_t i = 0; i < count; i++) {
-        __mmask64 right = _mm512_cmplt_epi8_mask(_mm512_set1_epi32((int)t->thresholds[i]),
-                                                 _mm512_load_si512(t->codes + t->columns[i]));
-        slots[joins[i].into] = _mm512_mask_add_epi8(slots[joins[i].left], right, slots[joins[i].right],
-                                                    _mm512_set1_epi32((int)joins[i].left_leaves));
-    }
-    add_leaves(sums, leaves, slots[1], 8);
-}
+#include "kernels_cpu/x86/trees_f32_tests.h"
 
-static void add(float *sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
+static void add(float *all_sums, const int8_t *codes, size_t row_count, const foreloop_trees_data *data,
                 const foreloop_trees_tree *trees, size_t tree_count) {
-    (void)row_count; /* the whole block costs the same */
-    const __m512i places = _mm512_slli_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), 2);
-    __m512 s[4];
-    for (int i = 0; i < 4; i++)
-        s[i] = _mm512_i32gather_ps(places, sums + i, 4);
-    for (size_t k = 0; k < tree_count; k++) {
-        const foreloop_trees_tree *tree = &trees[k];
-        const tests t = {data->thresholds + tree->test, data->columns + tree->test, codes};
-        const float *leaves = data->leaves + tree->leaf;
-        if (tree->shape == FORELOOP_TREES_JOINS) {
-            add_joins(s, &t, data->joins + tree->join, tree->test_count, leaves);
-            continue;
-        }
-        switch (tree->depth) {
-        case 0:
-            for (int i = 0; i < 4; i++)
-                s[i] = _mm512_add_ps(s[i], _mm512_set1_ps(leaves[0]));
-            break;
-        case 1:
-            add_leaves(s, leaves, leaf_numbers(&t, 1), 1);
-            break;
-        case 2:
-            add_leaves(s, leaves, leaf_numbers(&t, 2), 2);
-            break;
-        case 3:
-            add_leaves(s, leaves, leaf_numbers(&t, 3), 3);
-            break;
-        case 4:
-            add_leaves(s, leaves, leaf_numbers(&t, 4), 4);
-            break;
-        case 5:
-            add_leaves(s, leaves, leaf_numbers(&t, 5), 5);
-            break;
-        case 6:
-            add_leaves(s, leaves, leaf_numbers(&t, 6), 6);
-            break;
-        case 7:
-            add_leaves(s, leaves, leaf_numbers(&t, 7), 7);
-            break;
-        default:
-            add_leaves(s, leaves, leaf_numbers(&t, 8), 8);
-        }
+    if (row_count <= FORELOOP_TREES_GROUP) {
+        foreloop_trees_f32_avx512_add_group(all_sums, codes, data, trees, tree_count);
+        return;
     }
+    const __m512i places = _mm512_slli_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), 2);
+    sums s;
     for (int i = 0; i < 4; i++)
-        _mm512_i32scatter_ps(sums + i, places, s[i], 4);
+        s[i] = _mm512_i32gather_ps(places, all_sums + i, 4);
+    add_trees(s, codes, data, trees, tree_count);
+    for (int i = 0; i < 4; i++)
+        _mm512_i32scatter_ps(all_sums + i, places, s[i], 4);
 }
 
 /* ---- A single row ------------------------------------------------------------------------------------------------ */
@@ -362,7 +263,8 @@ static float add_row(float sum, const float *row, const foreloop_trees_node *nod
 
 void foreloop_trees_f32_avx512(foreloop_trees_f32 *kernels) {
     kernels->tier = FORELOOP_TIER_AVX512;
-    kernels->costs = (foreloop_trees_costs){.test = 7, .join = 22, .feature = 120, .step = 13};
+    kernels->costs = (foreloop_trees_costs){.test = 4, .piece_test = 6, .feature = 90, .step = 13};
+    kernels->group_stride = FORELOOP_TREES_GROUP;
     kernels->transpose = transpose;
     kernels->quantise = quantise;
     kernels->add = add;

@@ -121,6 +121,16 @@ static void test_base_scores(void) {
     const char *ranking = save((model_text){"rank:ndcg", PARAMETERS("\"5E-1\""), .trees = LEAF("0.25")});
     CHECK(near(prediction_at(ranking, NULL, 0), 0.75), "rank:ndcg: the base score is added as it is");
 
+    gbdt = opened(save((model_text){"reg:expectileerror",
+                                    "\"base_score\":\"[1E0,2E0]\",\"num_target\":\"2\",\"num_feature\":\"1\"",
+                                    .trees = LEAF("0.5") "," LEAF("0.25"), .tree_info = "0,1"}),
+                  NULL);
+    foreloop_gbdt_predict(gbdt, &row, 1, 1, 1, outputs, NULL);
+    CHECK(outputs[0] == 1.5f && near(outputs[1], 0.7913232725), "reg:expectileerror: the base score's gaps");
+    foreloop_gbdt_predict(gbdt, &row, 1, 1, 0, outputs, NULL);
+    CHECK(outputs[0] == 1.5f && near(outputs[1], 2.6651230), "reg:expectileerror: each output above the one before");
+    foreloop_gbdt_close(gbdt);
+
     foreloop_gbdt_options options = dump_options(7.0f);
     poisson = save((model_text){"count:poisson", PARAMETERS("\"2E0\""), .trees = LEAF("0.5")});
     CHECK(margin_at(poisson, &options, 0) == 7.5f, "a base score of the options is a margin and wins");
@@ -333,6 +343,31 @@ static void test_dump_names(void) {
     check_refused(NAMED("a", "a"), &options, FORELOOP_ERROR_ARGUMENT, "feature_names[1]", "name given twice");
 }
 
+/* `fields` stand in "learner"; the model has two features. */
+#define WITH_FEATURES(fields)                                                                                          \
+    "{\"learner\":{" fields "\"learner_model_param\":{\"base_score\":\"0E0\",\"num_feature\":\"2\"},\"objective\":{"   \
+    "\"name\":\"rank:map\"},\"gradient_booster\":{\"name\":\"gbtree\",\"model\":{\"tree_info\":[0],\"trees\":[" LEAF(  \
+        "1") "]}}}}"
+
+static void test_features(void) {
+    foreloop_gbdt *gbdt =
+        opened(WITH_FEATURES("\"feature_names\":[\"a\",\"b\"],\"feature_types\":[\"float\",\"c\"],"), NULL);
+    CHECK(strcmp(foreloop_gbdt_feature_name(gbdt, 1), "b") == 0 &&
+              strcmp(foreloop_gbdt_feature_type(gbdt, 0), "float") == 0 &&
+              strcmp(foreloop_gbdt_feature_type(gbdt, 1), "c") == 0 && !foreloop_gbdt_feature_type(gbdt, 2),
+          "names and types of features");
+    foreloop_gbdt_close(gbdt);
+    gbdt = opened(WITH_FEATURES("\"feature_names\":[],\"feature_types\":[],"), NULL);
+    CHECK(!foreloop_gbdt_feature_name(gbdt, 0) && !foreloop_gbdt_feature_type(gbdt, 0) &&
+              !foreloop_gbdt_feature_type(NULL, 0),
+          "a model without them");
+    foreloop_gbdt_close(gbdt);
+    check_refused(WITH_FEATURES("\"feature_names\":[\"a\"],"), NULL, FORELOOP_ERROR_FORMAT, "feature_names",
+                  "too few names");
+    check_refused(WITH_FEATURES("\"feature_types\":[\"c\",\"c\",\"c\"],"), NULL, FORELOOP_ERROR_FORMAT, "feature_types",
+                  "too many types");
+}
+
 /* ---- Ensembles --------------------------------------------------------------------------------------------------- */
 
 static void test_ranges(void) {
@@ -413,8 +448,8 @@ static void test_classes(void) {
 static void test_unsupported(void) {
     check_refused(save((model_text){.booster = "gblinear"}), NULL, FORELOOP_ERROR_UNSUPPORTED, "gblinear", "booster");
     check_refused(save((model_text){.booster = "gbforest"}), NULL, FORELOOP_ERROR_UNSUPPORTED, "gbforest", "booster");
-    check_refused(save((model_text){.objective = "reg:expectileerror"}), NULL, FORELOOP_ERROR_UNSUPPORTED,
-                  "reg:expectileerror", "objective");
+    check_refused(save((model_text){.objective = "reg:unheard"}), NULL, FORELOOP_ERROR_UNSUPPORTED,
+                  "reg:unheard", "objective");
     check_refused("binf....", NULL, FORELOOP_ERROR_UNSUPPORTED, "old binary", "the binary format of before 3.1");
     check_refused("booster[0]:\n0:leaf=1", NULL, FORELOOP_ERROR_FORMAT, "byte", "text dump");
     check_refused("", NULL, FORELOOP_ERROR_FORMAT, "byte", "empty file");
@@ -550,6 +585,12 @@ static void test_weights(void) {
     CHECK(margin_at(save((model_text){.trees = LEAF("2"), .more = ",\"weight_drop\":[0.5]"}), NULL, 0) == 1 &&
               margin_at(save((model_text){.trees = LEAF("2"), .more = ",\"weight_drop\":[]"}), NULL, 0) == 2,
           "weights beside the trees, as since 3.3; none are all 1");
+    CHECK(margin_at(save((model_text){
+                        .trees = LEAF("2") "," LEAF("4"), .tree_info = "0,0", .more = ",\"weight_drop\":[0.5]"}),
+                    NULL, 0) == 5,
+          "trees behind the end of the weights weigh 1");
+    check_refused(save((model_text){.trees = LEAF("2"), .more = ",\"weight_drop\":[1,1]"}), NULL, FORELOOP_ERROR_FORMAT,
+                  "weight_drop", "more weights than trees");
     check_refused(DART("1", "1", ",\"weight_drop\":[NaN,1]"), NULL, FORELOOP_ERROR_VALUE, "weight", "DART weight NaN");
 }
 
@@ -622,6 +663,7 @@ int main(int argc, char **argv) {
     test_dumps();
     test_malformed_dumps();
     test_dump_names();
+    test_features();
     test_ranges();
     test_classes();
     test_unsupported();

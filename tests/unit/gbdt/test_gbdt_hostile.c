@@ -125,6 +125,21 @@ static void check_allocations(const char *name, const char *data, size_t size) {
     CHECK(wrong == 0, "%s: each of %zu allocations may fail", name, needed);
 }
 
+/* `begin`, 100,000 opening brackets, and nothing more. */
+static void check_nesting(const char *begin, char bracket, const char *what) {
+    enum { DEPTH = 100000 };
+    const size_t length = strlen(begin);
+    char *text = malloc(length + DEPTH);
+    foreloop_error error;
+    if (!text)
+        exit(1);
+    memcpy(text, begin, length);
+    memset(text + length, bracket, DEPTH);
+    foreloop_status status = open_exactly(text, length + DEPTH, &error);
+    CHECK(status == FORELOOP_ERROR_LIMIT || status == FORELOOP_ERROR_FORMAT, "%s: %s", what, error.message);
+    free(text);
+}
+
 int main(int argc, char **argv) {
     static const char *const damaged[] = {"stump.json",       "stump.dump.json", "v1_7_categories.json",
                                           "onehot.dump.json", "vectors.json",    "v3_1_vectors.ubj",
@@ -144,5 +159,12 @@ int main(int argc, char **argv) {
         check_allocations(others[i], data, size);
         free(data);
     }
+    check_nesting("", '[', "nested arrays");
+    check_nesting("[{\"nodeid\":", '[', "nested arrays in a dump");
+    check_nesting("{\"learner\":{\"more\":", '[', "nested arrays under an unknown key");
+    check_nesting("{\"learner\":{\"gradient_booster\":{\"model\":{\"trees\":[{\"left_children\":", '[',
+                  "nested arrays in a tree");
+    check_nesting("{U\004more", '[', "nested arrays of UBJSON");
+    check_nesting("{U\007learner", '{', "nested objects of UBJSON");
     return tap_done();
 }

@@ -18,7 +18,7 @@ static void test_unsupported(void) {
         {WITH_MODEL("{\"type\":\"Unigram\",\"vocab\":[]}"), "Unigram"},
         {WITH_MODEL("{\"type\":\"WordLevel\",\"vocab\":{}}"), "WordLevel"},
         {WITH_MODEL("{\"type\":\"BPE\\u0000\",\"vocab\":{}}"), "BPE"},
-        {WITH_MODEL(BPE(",\"byte_fallback\":true")), "byte_fallback"},
+        {WITH_MODEL(BPE(",\"byte_fallback\":true,\"end_of_word_suffix\":\"_\"")), "byte_fallback"},
         {WITH_MODEL(BPE(",\"dropout\":0.1")), "dropout"},
         {WITH_NORMALIZER("{\"type\":\"Nmt\"}"), "Nmt"},
         {WITH_NORMALIZER("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}"), "Precompiled"},
