@@ -16,6 +16,7 @@ import sys
 import numpy as np
 
 import split as parts
+from replay import operator_folders
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integrations" / "python"))
 import foreloop_ctypes as fl  # noqa: E402
@@ -80,9 +81,7 @@ def read_operator(library, folder):
 
 def read_operators(library, directories):
     """All operators under the given data directories, by name; a directory may also be an operator's own."""
-    folders = [folder for directory in map(pathlib.Path, directories) for folder in
-               ([directory] if (directory / "workload.txt").exists() else
-                sorted(path.parent for path in directory.glob("*/workload.txt")))]
+    folders = operator_folders(map(pathlib.Path, directories))
     if not folders:
         raise SystemExit(f"no workload.txt under {', '.join(map(str, directories))}")
     return [read_operator(library, folder) for folder in folders]

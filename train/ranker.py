@@ -5,7 +5,8 @@ Groups are (machine, operator). The relevance of a schedule is its speed relativ
     rank:ndcg         round(grades x (best time / time) ^ power), the gain being exponential
     rank:pairwise     log(best time / time): only its order counts, all pairs alike
     regression        log(best time / time)
- Folds are by operator, and metrics are those of metrics.py.
+
+Folds are by operator, and metrics are those of metrics.py.
 """
 import dataclasses
 
@@ -30,6 +31,7 @@ class Settings:
     pair_method: str = "topk"
     pairs: int = 64
     parallel_trees: int = 1
+    bins: int = 256
     seed: int = 0
 
 
@@ -55,7 +57,7 @@ def train(groups, names, settings):
     parameters = {"objective": settings.objective, "max_depth": settings.depth, "eta": settings.eta,
                   "subsample": settings.subsample, "colsample_bynode": settings.columns, "tree_method": "hist",
                   "min_child_weight": settings.min_child_weight, "lambda": settings.regularisation,
-                  "num_parallel_tree": settings.parallel_trees,
+                  "num_parallel_tree": settings.parallel_trees, "max_bin": settings.bins,
                   "seed": settings.seed, "nthread": 1}
     if settings.objective.startswith("rank"):
         parameters.update(lambdarank_pair_method=settings.pair_method, lambdarank_num_pair_per_sample=settings.pairs)
