@@ -130,5 +130,10 @@ def difference(rows, others, name, draws=2000, seed=0):
     return tuple(round(float(x), 4) for x in (gaps.mean(), *np.percentile(picked, [2.5, 97.5])))
 
 
+def known(figures):
+    """Without those that are unknown: JSON has no nan."""
+    return {name: value for name, value in figures.items() if math.isfinite(value)}
+
+
 def show(metrics, names=SHORT):
     return "/".join(f"{metrics[name]:.3f}" for name in names)

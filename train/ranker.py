@@ -2,7 +2,8 @@
 
 Groups are (machine, operator). The relevance of a schedule is its speed relative to the best of its group:
 
-    rank:ndcg         round(grades x (best time / time) ^ power), the gain being exponential
+    rank:ndcg         round(grades x (best time / time) ^ power), the gain being exponential or, with exponential false,
+                      the relevance itself
     rank:pairwise     log(best time / time): only its order counts, all pairs alike
     regression        log(best time / time)
 
@@ -26,6 +27,7 @@ class Settings:
     columns: float = 0.15
     min_child_weight: float = 0.0
     regularisation: float = 2.0
+    exponential: bool = True
     grades: int = 15
     power: float = 0.5
     pair_method: str = "topk"
@@ -61,6 +63,8 @@ def train(groups, names, settings):
                   "seed": settings.seed, "nthread": 1}
     if settings.objective.startswith("rank"):
         parameters.update(lambdarank_pair_method=settings.pair_method, lambdarank_num_pair_per_sample=settings.pairs)
+    if settings.objective == "rank:ndcg":
+        parameters["ndcg_exp_gain"] = settings.exponential
     return xgboost.train(parameters, matrix(groups, names, settings), settings.rounds)
 
 

@@ -83,11 +83,6 @@ def choose_operators(arguments, operators):
     return part["training"], part["validation"]
 
 
-def finite(figures):
-    """Metrics without those that are unknown: JSON has no nan."""
-    return {name: value for name, value in figures.items() if np.isfinite(value)}
-
-
 def get_tokenizer(arguments, texts):
     path = arguments.work / "tokenizer.json"
     if not path.exists():
@@ -277,7 +272,7 @@ def main():
     validation = {}
     for label, wanted in (("actions and state", names), ("actions alone", [n for n in names if n in plain]),
                           ("state alone", [n for n in names if n not in plain])):
-        validation[label] = finite(ranker.cross_validate(select(groups, names, wanted), fold_of, wanted, settings))
+        validation[label] = metrics.known(ranker.cross_validate(select(groups, names, wanted), fold_of, wanted, settings))
         print("cross-validation,", label, validation[label], flush=True)
     # The bundle lists what the trees read, so the trees are trained again on just that.
     wanted = ranker.used(ranker.train(groups, names, settings))
@@ -307,10 +302,10 @@ def main():
             rows = evaluate.evaluate(library, arguments.bundle, tested)
             training["test"][label] = {
                 "operators": len(tested), "schedules": sum(len(operator.candidates) for operator in tested),
-                "model": finite(metrics.mean(rows.values())),
-                "actions_alone": finite(metrics.mean(
+                "model": metrics.known(metrics.mean(rows.values())),
+                "actions_alone": metrics.known(metrics.mean(
                     ranker.evaluate(baseline, build_groups(tested, vocabulary, alone), alone))),
-                "random_order": finite(metrics.mean([row["random"] for row in rows.values()]))}
+                "random_order": metrics.known(metrics.mean([row["random"] for row in rows.values()]))}
             print(label, json.dumps(training["test"][label], indent=1))
     export.write(arguments.bundle, *parts, training)
     print("wrote", arguments.bundle)
