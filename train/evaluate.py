@@ -24,17 +24,22 @@ COLUMNS = (("top1", "top-1"), ("top5", "top-5"), ("top10", "top-10"), ("pairwise
            ("regret8", "regr-8"), ("regret16", "regr-16"), ("regret32", "regr-32"), ("regret64", "regr-64"))
 
 
-def evaluate(library, bundle, operators, hardware=None):
-    """{operator: metrics}, random order and noise ceiling beside them."""
-    rows = {}
+def score(library, bundle, operators, hardware=None):
+    """The scores of each operator's candidates, a list of arrays."""
+    result = []
     with library.model(bundle) as model, model.actions() as actions:
         with model.scorer(actions, hardware) as scorer:
             for operator in operators:
                 with model.workload(operator.text) as workload:
                     sequences = [actions.intern(candidate.actions) for candidate in operator.candidates]
-                    scores = scorer.score(workload, sequences)
-                rows[operator.name] = row_of(operator, scores)
-    return rows
+                    result.append(scorer.score(workload, sequences))
+    return result
+
+
+def evaluate(library, bundle, operators, hardware=None):
+    """{operator: metrics}, random order and noise ceiling beside them."""
+    return {operator.name: row_of(operator, scores)
+            for operator, scores in zip(operators, score(library, bundle, operators, hardware))}
 
 
 def row_of(operator, scores):

@@ -32,6 +32,13 @@ def best_of_first(times, scores, k):
     return float(np.min(np.asarray(times)[order]))
 
 
+def curve(times, scores, longest):
+    """top-k for k = 1 .. longest; 1 beyond the pool."""
+    order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
+    reached = np.min(times) / np.minimum.accumulate(np.asarray(times)[order])[:longest]
+    return np.concatenate([reached, np.ones(longest - len(reached))])
+
+
 def pairwise(times, scores):
     """Share of the pairs of unequal times that the scores order rightly."""
     times, scores = np.asarray(times), np.asarray(scores, np.float64)

@@ -5,8 +5,8 @@
     tvm/bin/python train/peers/per_store.py --out stores DATA   likewise
     torch/bin/python train/peers/compare.py --states states --stores stores --work work --bundle bundle DATA
 
-Every peer learns from the training part (with --test also from the validation part) and ranks the validation part (with --test the
-test part and the family never seen). A model's scores are cached in WORK by a hash of what it learns from, so a run can
+Every peer learns from the training part (with --test from the validation part too) and ranks the validation part (with
+--test the test part and the family never seen). A model's scores are cached in WORK by a hash of what it learns from, so a run can
 be stopped, and a peer is trained again only when data was added. The bundle's scores come from the C library.
 
     metaschedule    per-store features, objective of TVM's XGBModel; pays a replay for each candidate
@@ -113,40 +113,47 @@ def cached(name, training, tested, arguments, library, seed):
     return [saved[str(i)] for i in range(len(tested))]
 
 
-def mean_over_seeds(rows):
-    """One row per operator, the mean over its seeds."""
-    return {key: np.mean([row[key] for row in rows]) for key in rows[0]
-            if key in metrics.NAMES or key == "best" or key.startswith("first")}
+def choose(library, arguments):
+    """(training operators, {part: tested operators})"""
+    part = dataset.assign(dataset.read_operators(library, arguments.data), arguments.split)
+    if not arguments.test:
+        return part["training"], {"validation": part["validation"]}
+    return part["training"] + part["validation"], {
+        label: [o for o in part[label] if len(o.candidates) >= dataset.MIN_POOL] for label in ("test", "family")}
 
 
-def compare(library, arguments):
-    """{part: {model: [row per operator]}} and {part: operators}."""
-    operators = dataset.read_operators(library, arguments.data)
-    part = dataset.assign(operators, arguments.split)
-    training = part["training"] + (part["validation"] if arguments.test else [])
+def gather(library, arguments, training, tested):
+    """{model: [scores of each tested operator's candidates, for each seed]}"""
+    found = {peer: [cached(peer, training, tested, arguments, library, seed) for seed in range(arguments.seeds)]
+             for peer in arguments.peers}
     names, signatures = evaluate.seen_by(library, arguments.bundle)
-    tables, tested_of = {}, {}
-    for label in ("test", "family") if arguments.test else ("validation",):
-        tested = [o for o in part[label] if len(o.candidates) >= (dataset.MIN_POOL if arguments.test else 2)]
-        if not tested:
-            continue
-        tested_of[label], table = tested, {}
-        for peer in arguments.peers:
-            scores = [cached(peer, training, tested, arguments, library, seed) for seed in range(arguments.seeds)]
-            table[peer] = [mean_over_seeds([metrics.of_workload(o.times, found[i]) for found in scores])
-                           for i, o in enumerate(tested)]
-        seen = [o.name for o in tested if o.name in names or o.signature in signatures]
-        table["bundle"] = list(evaluate.evaluate(library, arguments.bundle, tested).values())
-        if seen:
-            print(f"{label}: the bundle was trained on {', '.join(seen)}: its row is no evidence", file=sys.stderr)
-        table["random"] = [metrics.random_order(o.times) for o in tested]
-        table["ceiling"] = [metrics.ceiling([c.repeats[:3] for c in o.candidates]) for o in tested]
-        tables[label] = table
-    return tables, tested_of, training
+    seen = [o.name for o in tested if o.name in names or o.signature in signatures]
+    if seen:
+        print(f"the bundle was trained on {', '.join(seen)}: it is not compared", file=sys.stderr)
+    else:
+        found["bundle"] = [evaluate.score(library, arguments.bundle, tested)]
+    return found
 
 
-def parse_arguments(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def rows_of(operators, scores_by_seed):
+    """A row of metrics for each operator, the mean over the seeds."""
+    rows = []
+    for i, operator in enumerate(operators):
+        seeds = [metrics.of_workload(operator.times, scores[i]) for scores in scores_by_seed]
+        rows.append({key: float(np.mean([row[key] for row in seeds])) for key in seeds[0]})
+    return rows
+
+
+def table_of(operators, found):
+    """{model: rows}, random order and ceiling among them."""
+    table = {name: rows_of(operators, scores) for name, scores in found.items()}
+    table["random order"] = [metrics.random_order(operator.times) for operator in operators]
+    table["noise ceiling"] = [metrics.ceiling([c.repeats[:3] for c in operator.candidates]) for operator in operators]
+    return table
+
+
+def parse_arguments(parser=None):
+    parser = parser or argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", nargs="+", help="data directories, or directories of single operators")
     parser.add_argument("--bundle", default="weights/default", help="(default %(default)s)")
     parser.add_argument("--states", type=pathlib.Path, required=True, help="cache that train/replay.py made")
@@ -158,15 +165,19 @@ def parse_arguments(argv=None):
     parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
     parser.add_argument("--test", action="store_true", help="the test part and the family never seen")
-    return parser.parse_args(argv)
+    return parser.parse_args()
 
 
 def main():
     arguments = parse_arguments()
     arguments.work.mkdir(parents=True, exist_ok=True)
-    tables, tested, training = compare(dataset.fl.load(arguments.library), arguments)
-    for label, table in tables.items():
-        print(f"\n{label}: {len(tested[label])} operators; learnt from {len(training)} operators, "
+    library = dataset.fl.load(arguments.library)
+    training, parts = choose(library, arguments)
+    for label, tested in parts.items():
+        if not tested:
+            continue
+        table = table_of(tested, gather(library, arguments, training, tested))
+        print(f"\n{label}: {len(tested)} operators; learnt from {len(training)} operators, "
               f"{sum(len(o.candidates) for o in training)} schedules")
         print(f"{'model':<14}" + "".join(f"{head:>8}" for _, head in evaluate.COLUMNS) + "   top-1 from .. to")
         for name, rows in table.items():
