@@ -22,6 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integratio
 import foreloop_ctypes as fl  # noqa: E402
 
 MIN_POOL = 56  # usable candidates that a tested operator has at least
+MIN_DISTINCT = 8  # different schedules; of an elementwise operator MetaSchedule knows but one, and there is nothing to rank
 
 
 @dataclasses.dataclass
@@ -46,6 +47,11 @@ class Operator:
     @property
     def times(self):
         return np.array([candidate.seconds for candidate in self.candidates])
+
+    @functools.cached_property
+    def distinct(self):
+        """How many different schedules there are among the candidates."""
+        return len({json.dumps(candidate.actions) for candidate in self.candidates})
 
     @functools.cached_property
     def signature(self):
@@ -88,12 +94,14 @@ def read_operators(library, directories):
 
 
 def assign(operators, table=parts.TABLE):
-    """{part: operators}. Operators that the table does not hold get a part by the same rule."""
+    """{part: operators}. Operators that the table does not hold get a part by the same rule; those with nothing to rank
+    are dropped."""
     known = parts.read(table)
     part_of = parts.extend(known, [operator.signature for operator in operators])
     result = {part: [] for part in parts.PARTS}
     for operator in operators:
-        result[part_of[operator.signature]].append(operator)
+        enough = operator.distinct >= MIN_DISTINCT
+        result[part_of[operator.signature] if enough else "dropped"].append(operator)
     return result
 
 
