@@ -123,6 +123,8 @@ class States:
 
     def __init__(self, cache, name):
         cache = pathlib.Path(cache)
+        if not (cache / f"{name}.jsonl.gz").exists():
+            raise SystemExit(f"{cache}/{name}.jsonl.gz is missing: run train/replay.py on the data first")
         with gzip.open(cache / f"{name}.texts.jsonl.gz", "rt") as file:
             self.texts = {item["hash"]: item["text"] for item in map(json.loads, file)}
         with gzip.open(cache / f"{name}.jsonl.gz", "rt") as file:

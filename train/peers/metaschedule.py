@@ -14,7 +14,10 @@ import ranker
 
 def stores_of(operator, folder):
     """float32 arrays [stores][features], one for each candidate of the operator; None if one was not replayed."""
-    saved = np.load(folder / f"{operator.name}.npz")
+    path = folder / f"{operator.name}.npz"
+    if not path.exists():
+        raise SystemExit(f"{path} is missing: run train/peers/per_store.py on the data first")
+    saved = np.load(path)
     row_of = {int(line): i for i, line in enumerate(saved["lines"])}
     rows, first = saved["rows"], saved["first"]
     if any(candidate.line not in row_of for candidate in operator.candidates):
