@@ -22,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integratio
 import foreloop_ctypes as fl  # noqa: E402
 
 MIN_POOL = 56  # usable candidates that a tested operator has at least
-MIN_DISTINCT = 8  # different schedules; of an elementwise operator MetaSchedule knows but one, and there is nothing to rank
+MIN_DISTINCT = 8  # different schedules: of an elementwise operator MetaSchedule knows but one
 
 
 @dataclasses.dataclass

@@ -72,7 +72,8 @@ def cells(row):
 def print_table(title, rows):
     width = max([len(name) for name in rows] + [24])
     print(f"\n{title}: {len(rows)} operators, {sum(row['schedules'] for row in rows.values())} schedules")
-    print(f"{'operator':<{width}} {'n':>4} " + " ".join(f"{head:>6}" for _, head in COLUMNS) + "   random top-1/5, pairs")
+    print(f"{'operator':<{width}} {'n':>4} " + " ".join(f"{head:>6}" for _, head in COLUMNS)
+          + "   random top-1/5, pairs")
     for name, row in sorted(rows.items(), key=lambda item: (item[1]["family"], item[0])):
         print(f"{name:<{width}} {row['schedules']:>4} {cells(row)}   "
               + metrics.show(row["random"]))
@@ -115,7 +116,8 @@ def main():
     parts = {"all": fresh} if arguments.all else dataset.assign(fresh, arguments.split)
     wanted = ("all",) if arguments.all else ("test", "family") if arguments.test else ("validation",)
     if seen:
-        print(f"left out, in the bundle's training set: {', '.join(operator.name for operator in seen)}", file=sys.stderr)
+        print("left out, in the bundle's training set: " + ", ".join(operator.name for operator in seen),
+              file=sys.stderr)
     for part in wanted:
         short = [operator for operator in parts[part] if part in ("test", "family")
                  and len(operator.candidates) < dataset.MIN_POOL]

@@ -125,7 +125,8 @@ def intervals(rows, draws=1000, seed=0):
     result = {}
     for name, column in zip(NAMES + SUMS, values.T):
         column = column[np.isfinite(column)]
-        result[name] = tuple(np.round(np.percentile(column, [2.5, 97.5]), 4).tolist()) if len(column) else (math.nan,) * 2
+        bounds = np.percentile(column, [2.5, 97.5]) if len(column) else np.full(2, math.nan)
+        result[name] = tuple(np.round(bounds, 4).tolist())
     return result
 
 

@@ -5,8 +5,8 @@
 
 The states that the trees read come from the C library as it will compute them. Kinds of actions that the bundle knows
 without arguments get the slots that the records show, and kinds that it does not know are added; neither moves the
-latent state, which only train.py can teach, but the trees read both. Learns from the training part of the split, chooses
-nothing, and says how the result does on the validation part; --with-validation learns from both.
+latent state, which only train.py can teach, but the trees read both. Learns from the training part of the split and says
+how the result does on the validation part; --with-validation learns from both.
 """
 import argparse
 import datetime

@@ -4,8 +4,8 @@
     python train/remeasure.py train/data/emeraldrapids /tmp/measured
 
 In each operator's folder that was measured on this kind of processor, remeasured.json gets {"record's line": [times in
-seconds]} for schedules spread evenly over the operator's ranking; evaluate.py reports how well one measurement ranks the
-other. Operators are taken in an order that does not depend on their family, those with remeasured.json are skipped, and
+seconds]} for schedules spread evenly over the operator's ranking; evaluate.py reports how well one measurement ranks
+the other. Operators are taken in an order that does not depend on their family, those with remeasured.json are skipped, and
 measuring takes turns with collect.py, so this can be stopped and started at any time.
 """
 import argparse

@@ -4,7 +4,8 @@
     torch/bin/python train/report.py --bundle bundle --states states --stores stores --work work DATA...
 
 Takes the same caches as peers/compare.py and keeps its own in WORK, so that a second run costs seconds. On the
-validation part; --test adds the test part and the family never seen, once for a bundle that is released.
+validation part; with --test it writes docs/quality-test.md on the test part and the family never seen, once for a bundle
+that is released.
 """
 import argparse
 import collections
@@ -59,7 +60,7 @@ def save(figure, path):
     pyplot.close(figure)
 
 
-# ---- Tables -----------------------------------------------------------------------------------------------------------
+# ---- Tables ---------------------------------------------------------------------------------------------------------
 
 def markdown(heads, rows):
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
@@ -115,7 +116,7 @@ def data_table(parts):
     return markdown(["part", "machine", "operators", "schedules", "families"], rows)
 
 
-# ---- Measurements -----------------------------------------------------------------------------------------------------
+# ---- Measurements ---------------------------------------------------------------------------------------------------
 
 def ablations(library, bundle, training, tested, states, settings, seeds):
     """{label: rows}: the ranker trained anew on parts of what it reads, on the training part."""
@@ -200,7 +201,7 @@ def trajectory_errors(library, bundle, operators, states, schedules=2):
     return points
 
 
-# ---- Plots ------------------------------------------------------------------------------------------------------------
+# ---- Plots ----------------------------------------------------------------------------------------------------------
 
 def plot_curves(operators, found, path):
     """The best speed among the first k, against k."""
@@ -250,76 +251,116 @@ def plot_trajectories(points, seen, path):
     save(figure, path)
 
 
-# ---- The page ---------------------------------------------------------------------------------------------------------
+# ---- The page -------------------------------------------------------------------------------------------------------
+
+def introduction(library, bundle, parts):
+    with library.model(bundle) as model:
+        training, fingerprint = model.info["manifest"].get("training", {}), model.info["fingerprint"]
+    return f"""# How well foreloop ranks
+
+Made by `train/report.py`; `train/metrics.py` defines the columns, `train/split.py` the parts. Scores of the bundle come
+from the C library. Intervals are 95 % bootstrap intervals over operators. Columns: top-k is the best time of all over the
+best time among the k candidates predicted fastest, pairs the share of pairs in the right order, regr-k what is lost when
+only k are measured. A `*` marks a difference whose interval excludes 0.
+
+Bundle: fingerprint {fingerprint:016x}, learnt from {len(training.get("operators", []))} operators,
+{training.get("schedules", 0)} schedules, on {", ".join(training.get("machines", []))}.
+
+## Data
+
+{data_table(parts)}"""
+
+
+def noise_section(operators):
+    rows = {}
+    for operator in operators:
+        rows.setdefault(operator.machine, []).append(metrics.ceiling([c.repeats[:3] for c in operator.candidates]))
+    again = evaluate.remeasured(operators)
+    return ("Noise ceiling: one repeat of a measurement as the model, scored by the other two. `measured again`, where "
+            "there is such a row, ranks a sample by a second measurement (`train/remeasure.py`).\n\n"
+            + metric_table({**rows, **({"measured again": again} if again else {})}))
+
+
+def peer_section(label, training, tested, found, plots):
+    table = compare.table_of(tested, found)
+    model = "bundle" if "bundle" in table else "actions"
+    plot_curves(tested, found, plots / f"curves-{label}.svg")
+    return f"""## Peers on the same data: {label}
+
+Learnt from {len(training)} operators; {len(tested)} operators are ranked.
+
+{metric_table(table)}
+{difference_table(table, model)}
+![Best speed among the candidates measured so far](quality/curves-{label}.svg)
+
+{TITLES[model]}, operator by operator:
+
+{operator_table(tested, table[model])}"""
+
+
+def parts_section(arms, machines):
+    return f"""## What each part contributes
+
+The ranker trained anew on part of what it reads, on the training part; validation.
+
+{metric_table(arms)}
+{difference_table(arms, next(iter(arms)))}
+Hardware features: not testable. They need at least three kinds of machine; the data has {machines}.
+"""
+
+
+LEARNING = """## More operators
+
+Trees on actions alone, learnt from a random part of the training operators.
+
+![Metrics against the number of training operators](quality/learning.svg)
+"""
+TRAJECTORY = """## Along a trajectory
+
+How far the state that is rolled out from z_0 is from the encoder's state of the real program after so many actions, in
+units of how far that program is from z_0. At 1, the rollout says no more than z_0.
+
+![Error against the number of actions](quality/trajectories.svg)
+"""
+
+
+def own_sections(library, arguments, training, tested, plots):
+    """Ablations, learning curve and error growth: of the validation part alone."""
+    with library.model(arguments.bundle) as model:
+        learnt, fingerprint = model.info["manifest"].get("training", {}), model.info["fingerprint"]
+    settings = ranker.Settings()
+    key = [fingerprint, key_of(training), key_of(tested), arguments.seeds, dataclasses.asdict(settings)]
+    arms = remembered(arguments.work, "ablations", key, lambda: ablations(
+        library, arguments.bundle, training, tested, arguments.states, settings, arguments.seeds))
+    points = remembered(arguments.work, "learning", key[1:], lambda: learning_curve(training, tested, settings))
+    plot_learning(points, plots / "learning.svg")
+    some = training[::6] + tested[::2]
+    points = remembered(arguments.work, "trajectories", [fingerprint, key_of(some)], lambda: trajectory_errors(
+        library, arguments.bundle, some, arguments.states))
+    seen = frozenset(learnt.get("states_of", learnt.get("operators", [])))
+    plot_trajectories(points, seen, plots / "trajectories.svg")
+    return [parts_section(arms, len({operator.machine for operator in training})), LEARNING, TRAJECTORY]
+
 
 def main():
-    arguments = compare.parse_arguments(parser=argparse.ArgumentParser(description=__doc__.split("\n")[0]))
+    arguments = compare.parse_arguments(argparse.ArgumentParser(description=__doc__.split("\n")[0]))
     library, out = dataset.fl.load(arguments.library), pathlib.Path(__file__).resolve().parents[1] / "docs"
     plots = out / "quality"
     plots.mkdir(exist_ok=True)
     arguments.work.mkdir(parents=True, exist_ok=True)
     parts = dataset.assign(dataset.read_operators(library, arguments.data), arguments.split)
-    settings = ranker.Settings()
-    with library.model(arguments.bundle) as model:
-        manifest, fingerprint = model.info["manifest"], model.info["fingerprint"]
-    learnt = manifest.get("training", {})
-    page = [f"""# How well foreloop ranks
-
-Made by `train/report.py`; `train/metrics.py` defines the columns, `train/split.py` the parts. Scores of the bundle come from
-the C library. Intervals are 95 % bootstrap intervals over operators. Columns: top-k is the best time of all over the best time
-among the k candidates predicted fastest, pairs the share of pairs in the right order, regr-k what is lost when only k are
-measured. A `*` marks a difference whose interval excludes 0.
-
-Bundle: fingerprint {fingerprint:016x}, learnt from {len(learnt.get('operators', []))} operators,
-{learnt.get('schedules', 0)} schedules, on {', '.join(learnt.get('machines', []))}.
-
-## Data
-
-{data_table(parts)}"""]
-    ceilings = {machine: [metrics.ceiling([c.repeats[:3] for c in o.candidates]) for group in parts.values() for o in group
-                          if o.machine == machine] for machine in sorted({o.machine for g in parts.values() for o in g})}
-    again = evaluate.remeasured([o for group in parts.values() for o in group])
-    page.append("Noise ceiling: one repeat of a measurement as the model, scored by the other two. `measured again`, where "
-                "there is such a row, ranks a sample by a second measurement (`train/remeasure.py`).\n\n"
-                + metric_table({**ceilings, **({"measured again": again} if again else {})}))
+    page = [introduction(library, arguments.bundle, parts),
+            noise_section([operator for part, group in parts.items() if part != "dropped" for operator in group])]
     training, chosen = compare.choose(library, arguments)
     for label, tested in chosen.items():
-        if not tested:
-            continue
-        found = compare.gather(library, arguments, training, tested)
-        table = compare.table_of(tested, found)
-        model = "bundle" if "bundle" in table else "actions"
-        plot_curves(tested, found, plots / f"curves-{label}.svg")
-        page.append(f"## Peers on the same data: {label}\n\nLearnt from {len(training)} operators; {len(tested)} operators are "
-                    f"ranked.\n\n{metric_table(table)}\n{difference_table(table, model)}\n"
-                    f"![Best speed among the candidates measured so far](quality/curves-{label}.svg)\n\n"
-                    f"{TITLES[model]}, operator by operator:\n\n{operator_table(tested, table[model])}")
+        if tested:
+            found = compare.gather(library, arguments, training, tested)
+            page.append(peer_section(label, training, tested, found, plots))
     if not arguments.test:
-        tested = chosen["validation"]
-        key = [fingerprint, key_of(training), key_of(tested), arguments.seeds]
-        arms = remembered(arguments.work, "ablations", key, lambda: ablations(
-            library, arguments.bundle, training, tested, arguments.states, settings, arguments.seeds))
-        page.append("## What each part contributes\n\nThe ranker trained anew on part of what it reads, on the training part; "
-                    "validation.\n\n" + metric_table(arms) + "\n"
-                    + difference_table(arms, next(iter(arms)))
-                    + "\nHardware features: not testable. They need at least three kinds of machine; the data has "
-                    + f"{len({o.machine for o in training})}.\n")
-        points = remembered(arguments.work, "learning", [key_of(training), key_of(tested)],
-                            lambda: learning_curve(training, tested, settings))
-        plot_learning(points, plots / "learning.svg")
-        page.append("## More operators\n\nTrees on actions alone, learnt from a random part of the training operators.\n\n"
-                    "![Metrics against the number of training operators](quality/learning.svg)\n")
-        some = training[::6] + tested[::2]
-        points = remembered(arguments.work, "trajectories", [fingerprint, key_of(some)], lambda: trajectory_errors(
-            library, arguments.bundle, some, arguments.states))
-        seen = frozenset(learnt.get("states_of", learnt.get("operators", [])))
-        plot_trajectories(points, seen, plots / "trajectories.svg")
-        page.append("## Along a trajectory\n\nHow far the state that is rolled out from z_0 is from the encoder's state of the "
-                    "real program after so many actions, in units of how far that program is from z_0. At 1, the rollout "
-                    "says no more than z_0.\n\n![Error against the number of actions](quality/trajectories.svg)\n")
-    name = "quality-test.md" if arguments.test else "quality.md"
-    (out / name).write_text("\n".join(page))
-    print("wrote", out / name)
+        page += own_sections(library, arguments, training, chosen["validation"], plots)
+    path = out / ("quality-test.md" if arguments.test else "quality.md")
+    path.write_text("\n".join(page))
+    print("wrote", path)
     return 0
 
 

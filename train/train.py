@@ -54,7 +54,7 @@ def parse_arguments():
     parser.add_argument("--note", default="", help="goes into the manifest beside the metrics")
     parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
     parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
-    parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all operators but these, whatever their part")
+    parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all but these, whatever their part")
     parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default %(default)s)")
     parser.add_argument("--layers", type=int, default=3, help="of the encoder (default %(default)s)")
     parser.add_argument("--hidden", type=int, default=192, help="size of the encoder (default %(default)s)")
@@ -272,7 +272,8 @@ def main():
     validation = {}
     for label, wanted in (("actions and state", names), ("actions alone", [n for n in names if n in plain]),
                           ("state alone", [n for n in names if n not in plain])):
-        validation[label] = metrics.known(ranker.cross_validate(select(groups, names, wanted), fold_of, wanted, settings))
+        found = ranker.cross_validate(select(groups, names, wanted), fold_of, wanted, settings)
+        validation[label] = metrics.known(found)
         print("cross-validation,", label, validation[label], flush=True)
     # The bundle lists what the trees read, so the trees are trained again on just that.
     wanted = ranker.used(ranker.train(groups, names, settings))

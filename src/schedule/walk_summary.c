@@ -52,8 +52,8 @@ static double power_of_two(double extent) {
     return power;
 }
 
-/* The product of the leading spatial loops that MetaSchedule will fuse into the parallel one: up to the one with which it
- * gets beyond what the annotation says, and none inside of a loop that another block is computed at. */
+/* The product of the leading spatial loops that MetaSchedule will fuse into the parallel one: up to the one with which
+ * it gets beyond what the annotation says, and none inside of a loop that another block is computed at. */
 static double parallel_extent(const foreloop_walk *walk, const foreloop_block *block) {
     size_t limit = block->nest_count;
     for (size_t i = 0; i < walk->block_count; i++) {

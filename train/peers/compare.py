@@ -6,8 +6,8 @@
     torch/bin/python train/peers/compare.py --states states --stores stores --work work --bundle bundle DATA
 
 Every peer learns from the training part (with --test from the validation part too) and ranks the validation part (with
---test the test part and the family never seen). A model's scores are cached in WORK by a hash of what it learns from, so a run can
-be stopped, and a peer is trained again only when data was added. The bundle's scores come from the C library.
+--test the test part and the family never seen). A model's scores are cached in WORK by a hash of what it learns from, so
+a run can be stopped, and a peer is trained again only when data was added. The bundle's scores come from the C library.
 
     metaschedule    per-store features, objective of TVM's XGBModel; pays a replay for each candidate
     store-rank      the same features, trees and objective of foreloop's ranker

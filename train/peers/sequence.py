@@ -1,4 +1,4 @@
-"""A cost model in the way of TLP (Zhai et al., ASPLOS 2023): attention over the sequence of schedule primitives, no program.
+"""A cost model in the way of TLP (Zhai et al., ASPLOS 2023): attention over the schedule's primitives, no program.
 
 Each action is a vector of its kind and its encoded arguments; two layers of self-attention, the sum over the sequence,
 a score. The loss is LambdaRank's: log(1 + exp(-difference)) of pairs of one operator, weighted by what swapping them
