@@ -24,7 +24,7 @@ class Settings:
     depth: int = 5
     eta: float = 0.04
     subsample: float = 0.7
-    columns: float = 0.15
+    columns: float = 0.2
     min_child_weight: float = 0.0
     regularisation: float = 2.0
     exponential: bool = True
@@ -33,7 +33,7 @@ class Settings:
     pair_method: str = "topk"
     pairs: int = 64
     parallel_trees: int = 1
-    bins: int = 256
+    bins: int = 32
     seed: int = 0
 
 
