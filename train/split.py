@@ -142,6 +142,9 @@ def main():
     arguments = parser.parse_args()
     found = {path.parent: signature(path.read_text()) for directory in arguments.data
              for path in sorted(directory.rglob("workload.txt"))}
+    if not found:
+        print("split.py: no workload.txt under", *arguments.data, file=sys.stderr)
+        return 2
     old = read(arguments.table) if arguments.table.exists() else {}
     table = extend(old, found.values())
     print(f"{'operator':<42} {'part':<11} signature")
