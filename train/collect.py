@@ -15,25 +15,27 @@ measurement with the cores for itself (as root; otherwise keep the machine quiet
 
     python train/collect.py --out /tmp/measured                  everything in OPERATORS
     python train/collect.py --out /tmp/measured dense_384 pool_192
+    python train/collect.py --programs /tmp/programs     only workload.txt of each: what split.py needs
     python train/collect.py --list
 """
 import argparse
 import datetime
 import fcntl
-import hashlib
 import json
 import os
 import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
+
+import measuring
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="operators to measure (default: all)")
     parser.add_argument("--out", type=Path, help="directory that gets one folder per operator")
+    parser.add_argument("--programs", type=Path, metavar="DIR", help="write the programs there, measure nothing")
     parser.add_argument("--list", action="store_true", help="print the operators and stop")
     parser.add_argument("--random", type=int, default=30, help="records from random draws (default %(default)s)")
     parser.add_argument("--evolved", type=int, default=30, help="records from evolutionary search (default %(default)s)")
@@ -45,62 +47,30 @@ def parse_arguments():
 
 
 ARGUMENTS = parse_arguments()
-MEASURING = os.path.join(tempfile.gettempdir(), "foreloop-measuring.lock")
-os.environ["TVM_NUM_THREADS"] = str(ARGUMENTS.threads)  # read by TVM's runtime, in the measuring processes too
-os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # idle threads of the cost model must not spin while schedules are timed
+measuring.prepare(ARGUMENTS.threads)
 
 import tvm  # noqa: E402  (after the environment is set)
 from tvm import te  # noqa: E402
 from tvm.s_tir import meta_schedule as ms  # noqa: E402
-from tvm.s_tir.meta_schedule.runner.local_runner import default_run_evaluator  # noqa: E402
-from tvm.target import Target  # noqa: E402
-from tvm.target.codegen import llvm_get_system_cpu  # noqa: E402
 
 from operators import OPERATORS  # noqa: E402
 
 
-def build(module, target, _parameters):
-    """Builds a candidate as TVM's own builder does, but without parsing its tensor intrinsics, which takes 20 s in
-    every new process and which no plain f32 schedule uses."""
-    from tvm.driver import build as tvm_build
-    from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
-
-    return tvm_build(RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module), target=target)
-
-
-def take_the_machine():
-    """Runs once in a measuring process: real-time scheduling, so that while it measures nothing else runs on the cores
-    that it uses, and other work on this machine costs accuracy only by what it leaves in the caches."""
-    try:
-        for thread in os.listdir("/proc/self/task"):
-            os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(50))  # TVM's workers inherit it
-    except OSError:  # not root: measure as we are
-        pass
-
-
-def run_alone(module, device, evaluator_config, repeated_arguments):
-    """TVM's own evaluator, in turn with the measuring processes of other collectors on this machine."""
-    with open(MEASURING, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        return default_run_evaluator(module, device, evaluator_config, repeated_arguments)
-
-
-def processor():
-    """The processor's name as Linux gives it."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown"
-
-
-def measure(name, folder, target, arguments):
-    """Tunes operator NAME into FOLDER: random draws, then evolution that starts with what was learnt from them."""
+def write_program(name, folder):
+    """The module of operator NAME, written to FOLDER as workload.txt."""
     family, *shape = OPERATORS[name]
     module = tvm.IRModule({"main": te.create_prim_func(family(*shape))})
     folder.mkdir(parents=True)
     (folder / "workload.txt").write_text(module.script().rstrip("\n") + "\n")
+    return module
+
+
+def measure(name, folder, target, arguments):
+    """Tunes operator NAME into FOLDER: random draws, then evolution that starts with what was learnt from them."""
+    module = write_program(name, folder)
     database = ms.database.JSONDatabase(work_dir=str(folder))
     model = ms.cost_model.XGBModel(num_warmup_samples=arguments.random // 2, num_tuning_cores=arguments.threads)
+    builder, runner = measuring.builder_and_runner(arguments.threads)
     evolution = ms.search_strategy.EvolutionarySearch(population_size=256, genetic_num_iters=3)  # half of TVM's default
     for strategy, trials in (("replay-trace", arguments.random), (evolution, arguments.evolved)):
         if trials:
@@ -108,16 +78,8 @@ def measure(name, folder, target, arguments):
                 mod=module, target=target, work_dir=str(folder), database=database, cost_model=model,
                 strategy=strategy, max_trials_global=trials, num_trials_per_iter=trials,
                 num_tuning_cores=arguments.threads, seed=arguments.seed,
-                builder=ms.builder.LocalBuilder(max_workers=arguments.threads, timeout_sec=60, f_build=build),
-                runner=ms.runner.LocalRunner(
-                    timeout_sec=60, initializer=take_the_machine, f_run_evaluator=run_alone,
-                    evaluator_config=ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=60)))
+                builder=builder, runner=runner)
     shutil.rmtree(folder / "logs", ignore_errors=True)
-
-
-def in_mixed_order(names):
-    """A fixed order without regard to family, so that an interrupted collection has something of each."""
-    return sorted(names, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
 
 
 def main():
@@ -126,14 +88,17 @@ def main():
         print("\n".join(OPERATORS))
         return 0
     unknown = [name for name in arguments.names if name not in OPERATORS]
+    if arguments.programs and not unknown:
+        for name in arguments.names or OPERATORS:
+            write_program(name, arguments.programs / name)
+        return 0
     if unknown or not arguments.out:
         print("collect.py: " + (f"unknown operator {unknown[0]}; --list names them" if unknown else "--out is missing"),
               file=sys.stderr)
         return 2
-    mcpu = llvm_get_system_cpu()
-    target = Target({"kind": "llvm", "mcpu": mcpu, "num-cores": arguments.threads})
+    target = measuring.this_target(arguments.threads)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    names, begin = arguments.names or in_mixed_order(OPERATORS), time.time()
+    names, begin = arguments.names or measuring.in_mixed_order(OPERATORS), time.time()
     for position, name in enumerate(names):
         folder, partial = arguments.out / name, arguments.out / (name + ".partial")
         if arguments.time_limit and time.time() - begin > arguments.time_limit:
@@ -153,8 +118,9 @@ def main():
         measure(name, partial, target, arguments)
         seconds = time.time() - start
         records = sum(1 for _ in open(partial / "database_tuning_record.json"))
-        meta = {"name": name, "cpu": processor(), "mcpu": mcpu, "threads": arguments.threads, "records": records,
-                "seconds": round(seconds), "date": datetime.date.today().isoformat()}
+        meta = {"name": name, "cpu": measuring.processor(), "mcpu": str(target.attrs["mcpu"]),
+                "threads": arguments.threads, "records": records, "seconds": round(seconds),
+                "date": datetime.date.today().isoformat()}
         (partial / "meta.json").write_text(json.dumps(meta) + "\n")
         partial.rename(folder)
         partial.with_suffix(".lock").unlink()

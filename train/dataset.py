@@ -1,13 +1,13 @@
-"""Tuning records, program states and the split of operators.
+"""Tuning records, program states and the parts of the split.
 
 A data directory holds one directory for each operator: `workload.txt` (TVMScript) and `database_tuning_record.json`
 or `.json.gz` (MetaSchedule's own file). train/replay.py makes the cache of program states beside it.
 
-The split is by operator, so that no program, schedule or time of a tested operator is seen by any stage of training.
-`TEST` is fixed and spreads over the families (dense, batched and plain matrix products, direct, pointwise, depthwise
-and channels-last convolutions, pooling, normalisation). Operators of other machines can be left out by directory.
+The split is by operator (split.py), so that no program, schedule or time of a tested operator is seen by any stage of
+training.
 """
 import dataclasses
+import functools
 import gzip
 import json
 import pathlib
@@ -15,20 +15,24 @@ import sys
 
 import numpy as np
 
+import split as parts
+from replay import operator_folders
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integrations" / "python"))
 import foreloop_ctypes as fl  # noqa: E402
 
-TEST = frozenset(["bmm_16_256_qk", "eff_dw5", "ln_64_1024", "mm_512", "opt_ffn_32", "pool_64", "rn_ds_1x1s2",
-                  "rn_l2_3x3s2", "rn_l3_nhwc"])
+MIN_POOL = 56  # usable candidates that a tested operator has at least
+MIN_DISTINCT = 8  # different schedules: of an elementwise operator MetaSchedule knows but one
 
 
 @dataclasses.dataclass
 class Candidate:
     """One measured schedule: canonical actions [(kind, {argument: value})], and after how many trace instructions each
-    has happened."""
+    has happened. `seconds` is the median of the `repeats`."""
     line: int
     actions: list
     instructions: list
+    repeats: list
     seconds: float
 
 
@@ -44,6 +48,25 @@ class Operator:
     def times(self):
         return np.array([candidate.seconds for candidate in self.candidates])
 
+    @functools.cached_property
+    def distinct(self):
+        """How many different schedules there are among the candidates."""
+        return len({json.dumps(candidate.actions) for candidate in self.candidates})
+
+    @functools.cached_property
+    def signature(self):
+        return parts.signature(self.text)
+
+    @property
+    def family(self):
+        return self.signature[0]
+
+    @functools.cached_property
+    def machine(self):
+        """LLVM's name of the processor that the schedules were measured on, "" if no meta.json says it."""
+        path = self.folder / "meta.json"
+        return json.loads(path.read_text()).get("mcpu", "") if path.exists() else ""
+
 
 def records_path(folder):
     plain = folder / "database_tuning_record.json"
@@ -58,30 +81,41 @@ def read_operator(library, folder):
             skipped += 1
             continue
         candidates.append(Candidate(record["line"], record["actions"], record["instructions"],
-                                    float(np.median(record["seconds"]))))
+                                    record["seconds"], float(np.median(record["seconds"]))))
     return Operator(folder.name, folder, (folder / "workload.txt").read_text(), candidates, skipped)
 
 
 def read_operators(library, directories):
     """All operators under the given data directories, by name; a directory may also be an operator's own."""
-    folders = [folder for directory in map(pathlib.Path, directories) for folder in
-               ([directory] if (directory / "workload.txt").exists() else
-                sorted(path.parent for path in directory.glob("*/workload.txt")))]
+    folders = operator_folders(map(pathlib.Path, directories))
     if not folders:
         raise SystemExit(f"no workload.txt under {', '.join(map(str, directories))}")
     return [read_operator(library, folder) for folder in folders]
 
 
-def split(operators, test=TEST):
-    """(training operators, test operators)."""
-    return ([operator for operator in operators if operator.name not in test],
-            [operator for operator in operators if operator.name in test])
+def assign(operators, table=parts.TABLE):
+    """{part: operators}. Operators that the table does not hold get a part by the same rule; those with nothing to rank
+    are dropped."""
+    known = parts.read(table)
+    part_of = parts.extend(known, [operator.signature for operator in operators])
+    result = {part: [] for part in parts.PARTS}
+    for operator in operators:
+        enough = operator.distinct >= MIN_DISTINCT
+        result[part_of[operator.signature] if enough else "dropped"].append(operator)
+    return result
 
 
 def folds(operators, count):
-    """Cross-validation folds of operators: every count-th by name, so that a family spreads over the folds."""
-    ordered = sorted(operators, key=lambda operator: operator.name)
-    return [[operator for i, operator in enumerate(ordered) if i % count == k] for k in range(count)]
+    """Cross-validation folds of operators: near-duplicates together, clusters dealt out by size and family."""
+    operators_of = {}
+    for operator in operators:
+        operators_of.setdefault(operator.signature, []).append(operator)
+    groups = [[operator for key in cluster for operator in operators_of[key]]
+              for cluster in parts.clusters(operators_of)]
+    result = [[] for _ in range(count)]
+    for group in sorted(groups, key=lambda group: -len(group)):  # the sort is stable: families stay side by side
+        min(result, key=len).extend(group)
+    return result
 
 
 class States:
@@ -89,6 +123,8 @@ class States:
 
     def __init__(self, cache, name):
         cache = pathlib.Path(cache)
+        if not (cache / f"{name}.jsonl.gz").exists():
+            raise SystemExit(f"{cache}/{name}.jsonl.gz is missing: run train/replay.py on the data first")
         with gzip.open(cache / f"{name}.texts.jsonl.gz", "rt") as file:
             self.texts = {item["hash"]: item["text"] for item in map(json.loads, file)}
         with gzip.open(cache / f"{name}.jsonl.gz", "rt") as file:

@@ -28,8 +28,8 @@ def _log2(x):
     return float(np.log2(max(1.0, x)))
 
 
-def _parse(text):
-    """Blocks as dicts: loops [(variable, kind, extent)], axes {variable: (is reduction, loop variables)}, text of
+def parse(text):
+    """Blocks as dicts: name, loops [(variable, kind, extent)], axes {variable: (is reduction, loop variables)}, text of
     reads and writes, and whether it holds T.init."""
     loops, blocks, open_blocks = [], [], []
     for line in text.split("\n"):
@@ -48,8 +48,8 @@ def _parse(text):
         elif loop:
             loops.append((indent, loop[1], loop[2], int(loop[3])))
         elif _BLOCK.match(stripped):
-            blocks.append({"loops": [entry[1:] for entry in loops], "axes": {}, "reads": "", "writes": "",
-                           "init": False})
+            blocks.append({"name": _BLOCK.match(stripped)[1], "loops": [entry[1:] for entry in loops], "axes": {},
+                           "reads": "", "writes": "", "init": False})
             open_blocks.append((indent, blocks[-1]))
         elif open_blocks:
             block, remap, axis = open_blocks[-1][1], _REMAP.match(stripped), _AXIS.match(stripped)
@@ -76,7 +76,7 @@ def _last_index_loops(region, axes):
 
 def of_program(text):
     """float32[len(NAMES)]: extents and counts as log2, shares in 0..1."""
-    blocks = [block for block in _parse(text) if block["axes"] or block["loops"]]
+    blocks = [block for block in parse(text) if block["axes"] or block["loops"]]
     trips = [float(np.prod([extent for _, _, extent in block["loops"]] or [1.0])) for block in blocks]
     if not blocks:
         return np.zeros(len(NAMES), np.float32)

@@ -2,10 +2,12 @@
 
 Groups are (machine, operator). The relevance of a schedule is its speed relative to the best of its group:
 
-    rank:ndcg         round(grades x (best time / time) ^ power), the gain being exponential
+    rank:ndcg         round(grades x (best time / time) ^ power), the gain being exponential or, with exponential false,
+                      the relevance itself
     rank:pairwise     log(best time / time): only its order counts, all pairs alike
     regression        log(best time / time)
- Folds are by operator, and metrics are those of metrics.py.
+
+Folds are by operator, and metrics are those of metrics.py.
 """
 import dataclasses
 
@@ -22,14 +24,16 @@ class Settings:
     depth: int = 5
     eta: float = 0.04
     subsample: float = 0.7
-    columns: float = 0.15
+    columns: float = 0.2
     min_child_weight: float = 0.0
     regularisation: float = 2.0
+    exponential: bool = True
     grades: int = 15
     power: float = 0.5
     pair_method: str = "topk"
     pairs: int = 64
     parallel_trees: int = 1
+    bins: int = 32
     seed: int = 0
 
 
@@ -55,10 +59,12 @@ def train(groups, names, settings):
     parameters = {"objective": settings.objective, "max_depth": settings.depth, "eta": settings.eta,
                   "subsample": settings.subsample, "colsample_bynode": settings.columns, "tree_method": "hist",
                   "min_child_weight": settings.min_child_weight, "lambda": settings.regularisation,
-                  "num_parallel_tree": settings.parallel_trees,
+                  "num_parallel_tree": settings.parallel_trees, "max_bin": settings.bins,
                   "seed": settings.seed, "nthread": 1}
     if settings.objective.startswith("rank"):
         parameters.update(lambdarank_pair_method=settings.pair_method, lambdarank_num_pair_per_sample=settings.pairs)
+    if settings.objective == "rank:ndcg":
+        parameters["ndcg_exp_gain"] = settings.exponential
     return xgboost.train(parameters, matrix(groups, names, settings), settings.rounds)
 
 

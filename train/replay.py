@@ -145,14 +145,20 @@ def replay_operator(job):
             "bytes": sum(map(len, texts.values())), "failures": failures, "seconds": time.time() - start}
 
 
+def operator_folders(directories):
+    """The operators' folders: the given ones that are such, and those directly in the others but for what collect.py
+    has not finished."""
+    return [folder for data in directories for folder in ([data] if (data / "workload.txt").exists() else sorted(
+        path.parent for path in data.glob("*/workload.txt") if path.parent.suffix != ".partial"))]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", nargs="+", type=Path, help="an operator's directory, or one that holds such directories")
     parser.add_argument("--out", type=Path, required=True, help="directory of the cache")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default %(default)s)")
     arguments = parser.parse_args()
-    folders = [folder for data in arguments.data for folder in ([data] if (data / "workload.txt").exists() else sorted(
-        path.parent for path in data.glob("*/workload.txt")))]
+    folders = operator_folders(arguments.data)
     if not folders:
         print("replay.py: no workload.txt in", *arguments.data, file=sys.stderr)
         return 1

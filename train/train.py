@@ -3,11 +3,12 @@
 
     python train/replay.py --out states DATA...          (with TVM; see train/README.md)
     python train/train.py --states states --work work --bundle bundle DATA...
-    python train/evaluate.py --bundle bundle --test-only DATA...
+    python train/evaluate.py --bundle bundle DATA...
 
 Every stage leaves its result in WORK and is skipped when that is there; the encoder goes on from its checkpoint.
-Operators of the test split (dataset.TEST, or --test) and of --held-out are only looked at by the last stage, which
-measures the finished bundle through the C library and writes the metrics into its manifest.
+Learns from the training part of the split (split.py) alone, or with --with-validation from that and the validation
+part. What is left out, and --held-out, is only looked at by the last stage, which measures the finished bundle through
+the C library and writes the metrics into its manifest; the test parts are not looked at here but by evaluate.py --test.
 """
 import argparse
 import datetime
@@ -31,6 +32,7 @@ import features
 import metrics
 import properties
 import ranker
+import split
 import tokenizer
 import transition
 
@@ -50,7 +52,9 @@ def parse_arguments():
     parser.add_argument("--held-out", action="append", default=[], metavar="DIR[,DIR]",
                         help="data that is only tested on, measured as one set; may be given again")
     parser.add_argument("--note", default="", help="goes into the manifest beside the metrics")
-    parser.add_argument("--test", help="operators left out, separated by commas (default: dataset.TEST)")
+    parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
+    parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
+    parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all but these, whatever their part")
     parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default %(default)s)")
     parser.add_argument("--layers", type=int, default=3, help="of the encoder (default %(default)s)")
     parser.add_argument("--hidden", type=int, default=192, help="size of the encoder (default %(default)s)")
@@ -66,6 +70,17 @@ def parse_arguments():
     parser.add_argument("--threads", type=int, default=2, help="(default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="(default %(default)s)")
     return parser.parse_args()
+
+
+def choose_operators(arguments, operators):
+    """(those to learn from, those to measure the bundle on)"""
+    if arguments.leave_out is not None:
+        names = frozenset(arguments.leave_out.split(","))
+        return [o for o in operators if o.name not in names], [o for o in operators if o.name in names]
+    part = dataset.assign(operators, arguments.split)
+    if arguments.with_validation:
+        return part["training"] + part["validation"], []
+    return part["training"], part["validation"]
 
 
 def get_tokenizer(arguments, texts):
@@ -225,8 +240,7 @@ def main():
         timing.write_text(json.dumps(seconds))
 
     operators = dataset.read_operators(library, arguments.data)
-    test = frozenset(arguments.test.split(",")) if arguments.test is not None else dataset.TEST
-    operators, left_out = dataset.split(operators, test)
+    operators, left_out = choose_operators(arguments, operators)
     caches = {operator.name: dataset.States(arguments.states, operator.name) for operator in operators}
     print(f"{len(operators)} operators, {sum(len(o.candidates) for o in operators)} schedules; left out: "
           + ", ".join(o.name for o in left_out))
@@ -258,15 +272,17 @@ def main():
     validation = {}
     for label, wanted in (("actions and state", names), ("actions alone", [n for n in names if n in plain]),
                           ("state alone", [n for n in names if n not in plain])):
-        validation[label] = ranker.cross_validate(select(groups, names, wanted), fold_of, wanted, settings)
+        found = ranker.cross_validate(select(groups, names, wanted), fold_of, wanted, settings)
+        validation[label] = metrics.known(found)
         print("cross-validation,", label, validation[label], flush=True)
     # The bundle lists what the trees read, so the trees are trained again on just that.
     wanted = ranker.used(ranker.train(groups, names, settings))
     booster = ranker.train(select(groups, names, wanted), wanted, settings)
     lap("ranker")
     training = {"date": datetime.date.today().isoformat(), "note": arguments.note,
-                "machines": sorted({operator.folder.parent.name for operator in operators}),
+                "machines": sorted({operator.machine for operator in operators}),
                 "operators": [operator.name for operator in operators],
+                "signatures": sorted({split.text_of(operator.signature) for operator in operators}),
                 "left_out": [operator.name for operator in left_out], "schedules": len(trajectories.ids),
                 "seed": arguments.seed, "encoder_steps": arguments.steps,
                 "encoder_losses": dict(zip(("contrast", "order", "property"), np.round(history[-1][1:], 4).tolist())),
@@ -280,17 +296,17 @@ def main():
     alone = [name for name in names if name in plain]
     baseline = ranker.train(select(groups, names, alone), alone, settings)
     training["test"] = {}
-    for label, tested in [("left_out", left_out)] + [
+    for label, tested in [("validation" if arguments.leave_out is None else "left_out", left_out)] + [
                 (pathlib.Path(paths.split(",")[0]).name, dataset.read_operators(library, paths.split(",")))
                 for paths in arguments.held_out]:
         if tested:
             rows = evaluate.evaluate(library, arguments.bundle, tested)
             training["test"][label] = {
                 "operators": len(tested), "schedules": sum(len(operator.candidates) for operator in tested),
-                "model": metrics.mean(rows.values()),
-                "actions_alone": metrics.mean(
-                    ranker.evaluate(baseline, build_groups(tested, vocabulary, alone), alone)),
-                "random_order": metrics.mean([row["random"] for row in rows.values()])}
+                "model": metrics.known(metrics.mean(rows.values())),
+                "actions_alone": metrics.known(metrics.mean(
+                    ranker.evaluate(baseline, build_groups(tested, vocabulary, alone), alone))),
+                "random_order": metrics.known(metrics.mean([row["random"] for row in rows.values()]))}
             print(label, json.dumps(training["test"][label], indent=1))
     export.write(arguments.bundle, *parts, training)
     print("wrote", arguments.bundle)

@@ -120,6 +120,7 @@ foreloop_status foreloop_walk_trace(foreloop_walk *walk, const foreloop_trace *t
     FORELOOP_TRY(walk_instructions(walk, trace->instructions, full_trace ? trace->count : search, false));
     if (!full_trace) {
         walk->place = (uint32_t)trace->length;
+        foreloop_walk_add_summary(walk);
         FORELOOP_TRY(foreloop_walk_emit(walk, "postprocess"));
     }
     *result = (foreloop_walk_result){walk->actions, walk->instructions, walk->action_count};

@@ -74,10 +74,13 @@ foreloop_status foreloop_on_annotate(foreloop_walk *walk, const foreloop_instruc
         add_annotated(walk, target, key);
     else if (strcmp(kind, "annotate_unroll") == 0)
         foreloop_walk_add_number(walk, "explicit", foreloop_value_is(key, "meta_schedule.unroll_explicit"));
-    if (foreloop_walk_input_number(walk, value, &number))
+    if (foreloop_walk_input_number(walk, value, &number)) {
         foreloop_walk_add_number(walk, "value", number);
-    else if (!kind)
+        if (kind && strcmp(kind, "annotate_parallel") == 0)
+            walk->parallel_limit = number;
+    } else if (!kind) {
         foreloop_walk_add_text(walk, "value_text", text);
+    }
     return foreloop_walk_emit(walk, kind ? kind : info->action);
 }
 

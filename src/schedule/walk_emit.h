@@ -19,6 +19,10 @@ void foreloop_walk_add_location(foreloop_walk *walk, size_t block, size_t depth)
 /* The shape of a block's whole nest: products of extents by place, class and tile level. */
 void foreloop_walk_add_nest(foreloop_walk *walk, size_t block);
 
+/* What the nest of the only tiled block has become: products of its loops from each level inward, and what will run in
+ * parallel. Nothing when there is none, or its loops are not all known. */
+void foreloop_walk_add_summary(foreloop_walk *walk);
+
 /* Emits the gathered arguments as an action of this kind, or drops them in the first pass. */
 foreloop_status foreloop_walk_emit(foreloop_walk *walk, const char *kind);
 

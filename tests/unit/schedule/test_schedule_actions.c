@@ -404,6 +404,39 @@ static void test_postproc(void) {
           "unknown kinds are counted");
 }
 
+/* The last action of the tiled product and more instructions. */
+static void check_summary(const char *name, const char *instructions, const char *expected) {
+    static char all[8192];
+    snprintf(all, sizeof all, "%s%s", tiled, instructions);
+    walk(all, tiled_decisions, 0);
+    const char *last = strstr(text, "postprocess");
+    if (!CHECK(last && strcmp(last, expected) == 0, "%s", name))
+        printf("# got:\n%s# expected:\n%s", text, expected);
+}
+
+#define PRODUCTS                                                                                                       \
+    "postprocess within_1=61440 spatial_1=960 axis_0_1=16 axis_1_1=60 axis_2_1=1 axis_3_1=1 row_1=1024 column_1=3840 " \
+    "within_2=10240 row_2=512 column_2=1280 within_3=640 spatial_3=160 axis_0_3=8 axis_1_3=20 axis_2_3=1 axis_3_3=1 "  \
+    "row_3=32 column_3=80 within_4=160 row_4=32 column_4=20 row_5=8 column_5=5 power=8 power_inner=8"
+#define PARALLEL(limit)                                                                                                \
+    ",['GetSBlock',[],['root','main'],['r']],['Annotate',['r'," limit "],['meta_schedule.parallel'],[]]"
+
+static void test_summary(void) {
+    check_summary("what the nest has become", "", PRODUCTS "\n");
+    check_summary("parallel loops up to the one beyond the annotation", PARALLEL("3"),
+                  PRODUCTS " parallel=6 parallel_power=2\n");
+    check_summary("parallel loops end at a reduction", PARALLEL("100"), PRODUCTS " parallel=12 parallel_power=4\n");
+    check_summary("parallel loops end where another block is computed",
+                  PARALLEL("100") ",['GetSBlock',[],['c','main'],['c']],['ReverseComputeAt',['c','j0'],[1,-1],[]]",
+                  PRODUCTS " parallel=2 parallel_power=2\n");
+    check_summary("loops of an unknown order", ",['Reorder',['i','j3','i0'],[],[]]", "postprocess\n");
+    check_summary("a loop that the walk cannot place", ",['Split',['j3',2,4],[1,0],['x','y']]", PRODUCTS "\n");
+    check_summary("two tiled blocks",
+                  ",['GetSBlock',[],['d','main'],['d']],"
+                  "['Annotate',['d','\\'SRS\\''],['meta_schedule.tiling_structure'],[]]",
+                  "postprocess\n");
+}
+
 static void test_hostile(void) {
     check(
         "variables of another sort",
@@ -443,6 +476,7 @@ int main(void) {
     test_other_kinds();
     test_annotations();
     test_postproc();
+    test_summary();
     test_hostile();
     return tap_done();
 }

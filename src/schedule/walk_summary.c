@@ -1,0 +1,117 @@
+/* What the nest of the tiled block has become when the trace ends: the arguments of `postprocess`.
+ *
+ * The decisions of a tiling lie spread over one split for each axis. What a core runs is their product level by level:
+ * these are products of the loops from a level of the tiling structure inward, over all loops, those of one class,
+ * those of one axis, and what one operand of a contraction touches (one spatial axis and the reductions). */
+#include "schedule/walk_emit.h"
+#include <string.h>
+
+enum { LEVELS = 8, AXES = 4 };
+
+/* Products over the loops of level >= k, for each k. */
+typedef struct nest_products {
+    double all[LEVELS + 1], spatial[LEVELS + 1], reduction[LEVELS + 1], axis[AXES][LEVELS + 1];
+    double others[LEVELS + 1]; /* spatial loops but those of axis 0 */
+} nest_products;
+
+/* False when a level, an extent or a class that matters is unknown. */
+static bool take_products(const foreloop_walk *walk, const foreloop_block *block, size_t levels,
+                          nest_products *products) {
+    double *const tables[] = {products->all,     products->spatial, products->reduction, products->others,
+                              products->axis[0], products->axis[1], products->axis[2],   products->axis[3]};
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (size_t k = 0; k <= LEVELS; k++)
+            tables[t][k] = 1;
+    for (size_t i = 0; i < block->nest_count; i++) {
+        const foreloop_loop *loop = &walk->loops[block->nest[i]];
+        if (loop->extent == 1)
+            continue;
+        if (loop->extent == 0 || loop->kind == FORELOOP_LOOP_UNKNOWN || loop->axis < 0 || loop->level < 0 ||
+            (size_t)loop->level >= levels)
+            return false;
+        bool spatial = loop->kind == FORELOOP_LOOP_SPATIAL;
+        for (size_t k = 0; k <= (size_t)loop->level; k++) {
+            products->all[k] *= loop->extent;
+            (spatial ? products->spatial : products->reduction)[k] *= loop->extent;
+            if (spatial && loop->axis > 0)
+                products->others[k] *= loop->extent;
+            if (spatial && loop->axis < AXES)
+                products->axis[loop->axis][k] *= loop->extent;
+        }
+    }
+    return true;
+}
+
+/* The largest power of two that divides an extent: how it falls into vectors. */
+static double power_of_two(double extent) {
+    double power = 1;
+    if (!(extent >= 1 && extent < 9007199254740992.0))
+        return 0;
+    for (uint64_t rest = (uint64_t)extent; rest % 2 == 0; rest /= 2)
+        power *= 2;
+    return power;
+}
+
+/* The product of the leading spatial loops that MetaSchedule will fuse into the parallel one: up to the one with which
+ * it gets beyond what the annotation says, and none inside of a loop that another block is computed at. */
+static double parallel_extent(const foreloop_walk *walk, const foreloop_block *block) {
+    size_t limit = block->nest_count;
+    for (size_t i = 0; i < walk->block_count; i++) {
+        const foreloop_block *other = &walk->blocks[i];
+        if (other->at_block == walk->tiled_block && other->at_depth + 1 < limit)
+            limit = other->at_depth + 1;
+    }
+    double extent = 1;
+    for (size_t i = 0; i < limit && extent <= walk->parallel_limit; i++) {
+        const foreloop_loop *loop = &walk->loops[block->nest[i]];
+        if (loop->extent != 1 && loop->kind != FORELOOP_LOOP_SPATIAL)
+            break;
+        extent *= loop->extent;
+    }
+    return extent;
+}
+
+void foreloop_walk_add_summary(foreloop_walk *walk) {
+    static const char *const within[LEVELS] = {NULL,       "within_1", "within_2", "within_3",
+                                               "within_4", "within_5", "within_6", NULL};
+    static const char *const spatial[LEVELS] = {NULL,        "spatial_1", "spatial_2", "spatial_3",
+                                                "spatial_4", "spatial_5", "spatial_6", NULL};
+    static const char *const axes[AXES][LEVELS] = {
+        {NULL, "axis_0_1", "axis_0_2", "axis_0_3", "axis_0_4", "axis_0_5", "axis_0_6", NULL},
+        {NULL, "axis_1_1", "axis_1_2", "axis_1_3", "axis_1_4", "axis_1_5", "axis_1_6", NULL},
+        {NULL, "axis_2_1", "axis_2_2", "axis_2_3", "axis_2_4", "axis_2_5", "axis_2_6", NULL},
+        {NULL, "axis_3_1", "axis_3_2", "axis_3_3", "axis_3_4", "axis_3_5", "axis_3_6", NULL}};
+    static const char *const row[LEVELS] = {NULL, "row_1", "row_2", "row_3", "row_4", "row_5", "row_6", "row_7"};
+    static const char *const column[LEVELS] = {NULL,       "column_1", "column_2", "column_3",
+                                               "column_4", "column_5", "column_6", "column_7"};
+    if (walk->tiled_block >= walk->block_count || !walk->emitting)
+        return;
+    const foreloop_block *block = &walk->blocks[walk->tiled_block];
+    size_t levels = block->structure ? strlen(block->structure) : 0;
+    nest_products products;
+    if (levels < 2 || levels > LEVELS || block->nest_count == 0 || !take_products(walk, block, levels, &products))
+        return;
+    for (size_t k = 1; k < levels; k++) {
+        bool inner = k + 1 < levels; /* the last level alone is in `reorder` */
+        if (inner)
+            foreloop_walk_add_number(walk, within[k], products.all[k]);
+        if (inner && block->structure[k] == 'S') {
+            foreloop_walk_add_number(walk, spatial[k], products.spatial[k]);
+            for (size_t axis = 0; axis < AXES; axis++)
+                foreloop_walk_add_number(walk, axes[axis][k], products.axis[axis][k]);
+        }
+        foreloop_walk_add_number(walk, row[k], products.axis[0][k] * products.reduction[k]);
+        foreloop_walk_add_number(walk, column[k], products.others[k] * products.reduction[k]);
+    }
+    size_t register_level = levels - 1;
+    while (register_level > 0 && block->structure[register_level - 1] == 'R')
+        register_level--;
+    register_level = register_level > 0 ? register_level - 1 : 0;
+    foreloop_walk_add_extent(walk, "power", power_of_two(products.axis[0][levels - 1]));
+    foreloop_walk_add_extent(walk, "power_inner", power_of_two(products.axis[0][register_level]));
+    if (walk->parallel_limit > 0) {
+        double parallel = parallel_extent(walk, block);
+        foreloop_walk_add_extent(walk, "parallel", parallel);
+        foreloop_walk_add_extent(walk, "parallel_power", power_of_two(parallel));
+    }
+}

@@ -1,0 +1,108 @@
+"""What training measures with: metrics against a plain reference, the split's promise, and that both can go wrong."""
+import itertools
+import math
+import pathlib
+import sys
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train"))
+import metrics  # noqa: E402
+import split  # noqa: E402
+
+passed = failed = 0
+
+
+def check(name, right):
+    global passed, failed
+    passed, failed = passed + bool(right), failed + (not right)
+    print(("ok     " if right else "FAILED ") + name)
+
+
+def plain_row(times, order):
+    """The definitions of metrics.py, one at a time, for a strict order (the first is predicted fastest)."""
+    best, rank = min(times), {item: place for place, item in enumerate(order)}
+    pairs = [(i, j) for i in range(len(times)) for j in range(len(times)) if times[i] < times[j]]
+    row = {f"top{k}": best / min(times[i] for i in order[:k]) for k in metrics.TOP}
+    row["pairwise"] = sum(rank[i] < rank[j] for i, j in pairs) / len(pairs)
+    gain = sum(best / times[item] / math.log2(2 + place) for place, item in enumerate(order[:10]))
+    ideal = sum(best / t / math.log2(2 + place) for place, t in enumerate(sorted(times)[:10]))
+    row["ndcg10"] = gain / ideal
+    for k in metrics.REGRET:
+        row[f"regret{k}"] = min(times[i] for i in order[:k]) / best - 1 if len(times) > k else math.nan
+    return row
+
+
+def same(a, b, names=metrics.NAMES):
+    return all(math.isnan(a[n]) and math.isnan(b[n]) or abs(a[n] - b[n]) < 1e-12 for n in names)
+
+
+def test_metrics():
+    random = np.random.default_rng(1)
+    for n in (2, 7, 20, 70):
+        times, scores = random.exponential(size=n) + 0.1, random.permutation(n).astype(float)
+        check(f"metrics of {n} candidates",
+              same(metrics.of_workload(times, scores), plain_row(list(times), list(np.argsort(-scores)))))
+    times = np.array([3.0, 1.0, 2.0, 2.0, 5.0])
+    rows = [metrics.of_workload(times, -np.array(order)) for order in itertools.permutations(range(5))]
+    expected = metrics.random_order(times)
+    check("random order is the mean over all orders",
+          all(abs(np.mean([row[name] for row in rows]) - expected[name]) < 1e-9
+              for name in ("top1", "top5", "pairwise", "ndcg10", "first1")))
+    rows = [plain_row(list(np.arange(1.0, 10.0)), list(random.permutation(9))) for _ in range(20000)]
+    expected = metrics.random_order(np.arange(1.0, 10.0))
+    check("random order's regret", abs(np.mean([row["regret8"] for row in rows]) - expected["regret8"]) < 0.01)
+    perfect = metrics.of_workload(times, -times)
+    check("a perfect ranking", perfect["top1"] == perfect["ndcg10"] == perfect["pairwise"] == 1)
+    check("equal scores count half, and stand in the order of the records",
+          metrics.pairwise(times, np.zeros(5)) == 0.5 and metrics.of_workload(times, np.zeros(5))["top1"] == 1 / 3)
+    check("the ceiling of a noiseless measurement is 1",
+          metrics.ceiling(np.repeat(times[:, None], 3, 1))["top1"] == 1)
+    noisy = times[:, None] * np.exp(0.5 * random.normal(size=(5, 3)))
+    check("the ceiling of a noisy one is below", metrics.ceiling(noisy)["pairwise"] < 1)
+    rows = [metrics.of_workload(random.exponential(size=30) + 0.1, random.normal(size=30)) for _ in range(40)]
+    means, intervals = metrics.mean(rows), metrics.intervals(rows)
+    check("intervals hold the means", all(math.isnan(means[name]) or low <= means[name] <= high
+                                          for name, (low, high) in intervals.items()))
+    width = intervals["top1"][1] - intervals["top1"][0]
+    check("their width is that of the normal approximation",
+          abs(width / (2 * 1.96 * np.std([row["top1"] for row in rows]) / math.sqrt(40)) - 1) < 0.15)
+    check("unknown regret stays unknown", math.isnan(means["regret32"]) and math.isnan(intervals["regret32"][0]))
+    means = metrics.mean([metrics.of_workload([1.0, 2.0], [0, 1]), metrics.of_workload([10.0, 10.5], [1, 0])])
+    check("sums weight slow workloads", abs(means["sum1"] - 11 / 12) < 1e-4 and abs(means["top1"] - 0.75) < 1e-4)
+
+
+def test_split():
+    table = split.read()
+    check("no near-duplicates straddle in split.json", table and not split.straddling(table))
+    a = next(a for a in table for b in table if a != b and split.near(a, b) and table[a] == "training")
+    check("the check sees a straddling pair", split.straddling({**table, a: "test"}))
+    check("adding what is known changes nothing", split.extend(table, table) == table)
+    random = np.random.default_rng(2)
+    keys = [("dense", tuple((2 ** random.uniform(0, 8, 3)).astype(int).tolist())) for _ in range(60)]
+    whole = split.extend({}, keys)
+    check("random signatures: no near-duplicates straddle", not split.straddling(whole))
+    check("every part occurs", {"training", "validation", "test"} <= set(split.extend(
+        {}, [("op", (4 ** i, 4 ** (9 - i))) for i in range(10)] + [("po", (4 ** i,)) for i in range(10)]).values()))
+    grown = {}
+    for key in keys:
+        grown = split.extend(grown, [key])
+    check("one by one: nothing straddles", not split.straddling(grown))
+    check("one by one: parts are kept", all(split.extend(grown, [("dense", (7, 7, 7))])[key] == grown[key]
+                                            for key in grown))
+    program = "\n".join(['for i, j in T.grid(8, 16):', '    with T.sblock("copy"):',
+                         '        v_i, v_j = T.axis.remap("SS", [i, j])',
+                         'for i, j, k in T.grid(8, 16, 32):', '    with T.sblock("matmul_1"):',
+                         '        v_i, v_j, v_k = T.axis.remap("SSR", [i, j, k])'])
+    check("signature of a program", split.signature(program) == ("matmul", (8, 16, 32)))
+    check("signature of no program", split.signature("") == ("other", ()))
+    check("signatures survive writing", all(split.key_of(split.text_of(key)) == key for key in [*table, ("other", ())]))
+    root = pathlib.Path(__file__).resolve().parents[2]
+    found = {split.signature(path.read_text()) for path in root.glob("train/data/*/*/workload.txt")}
+    check("every operator of train/data stands in split.json", found and found <= set(table))
+
+
+test_metrics()
+test_split()
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed > 0)

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Trains a bundle's ranker anew on more records and keeps its encoder and transition: a minute, no TVM, no replay.
+
+    python train/refit.py --bundle weights/default --out bundle DATA...
+
+The states that the trees read come from the C library as it will compute them. Kinds of actions that the bundle knows
+without arguments get the slots that the records show, and kinds that it does not know are added; neither moves the
+latent state, which only train.py can teach, but the trees read both. Learns from the training part of the split and says
+how the result does on the validation part; --with-validation learns from both.
+"""
+import argparse
+import datetime
+import json
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+import actions
+import dataset
+import evaluate
+import features
+import metrics
+import ranker
+import split
+
+COPIED = ("config.json", "tokenizer.json", "encoder.safetensors")
+
+
+def merged_kinds(known, derived):
+    """The bundle's kinds in their order, the slotless ones with the derived slots, then the kinds that are new."""
+    slots = {kind["kind"]: kind for kind in derived}
+    kept = [kind if kind["slots"] else slots.get(kind["kind"], kind) for kind in known]
+    names = {kind["kind"] for kind in known}
+    return kept + [kind for kind in derived if kind["kind"] not in names]
+
+
+def grown_transition(tensors, count):
+    """Tensors with rows for new kinds, whose step is the identity."""
+    old, latent = tensors["kind_embedding"].shape
+    new = np.zeros((count - old, latent), tensors["kind_embedding"].dtype)
+    normal = new.copy()
+    normal[:, 0] = 1
+    return {**tensors, "kind_embedding": np.concatenate([tensors["kind_embedding"], new]),
+            "normal": np.concatenate([tensors["normal"], normal]),
+            "beta": np.concatenate([tensors["beta"], np.zeros(count - old, tensors["beta"].dtype)])}
+
+
+def predicted_ends(library, bundle, operators):
+    """[candidates][latent] for each operator: z_T as the C library rolls it out."""
+    ends = []
+    with library.model(bundle) as model, model.actions() as table, model.scorer(table, {}) as scorer:
+        for operator in operators:
+            with model.workload(operator.text) as workload:
+                ends.append(np.stack([scorer.rollout(workload, table.intern(candidate.actions))
+                                      for candidate in operator.candidates]))
+    return ends
+
+
+def build_groups(operators, ends, vocabulary, names):
+    reader = features.Reader(vocabulary, names)
+    return [(np.stack([reader.of(vocabulary.intern(candidate.actions), z) for candidate, z in
+                       zip(operator.candidates, latent)]), operator.times) for operator, latent in zip(operators, ends)]
+
+
+def narrowed(groups, names, wanted):
+    columns = [names.index(name) for name in wanted]
+    return [(rows[:, columns], times) for rows, times in groups], wanted
+
+
+def check(library, bundle, operators, groups, names):
+    """The C library's features against those that the trees learnt from."""
+    worst = 0.0
+    with library.model(bundle) as model, model.actions() as table, model.scorer(table, {}) as scorer:
+        for operator, (rows, _) in zip(operators, groups):
+            with model.workload(operator.text) as workload:
+                for candidate, row in list(zip(operator.candidates, rows))[::16]:
+                    found = scorer.features(workload, table.intern(candidate.actions))
+                    worst = max(worst, float(np.abs(found - row).max()))
+    if worst > 1e-3:
+        raise SystemExit(f"the C library computes other features than training did: {worst}")
+    print(f"the C library's features are within {worst:.1e} of training's")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", nargs="+", help="data directories, or directories of single operators")
+    parser.add_argument("--bundle", default="weights/default", help="directory (default %(default)s)")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="directory of the new bundle")
+    parser.add_argument("--latent", default=None, metavar="I,I", help="coordinates of z_T that the trees may read, or "
+                        "none (default: those that the bundle's trees read)")
+    parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON", help="fields of ranker.Settings")
+    parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
+    parser.add_argument("--folds", type=int, default=0, help="cross-validate by clusters first (default: do not)")
+    parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
+    parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    library = dataset.fl.load(arguments.library)
+    source = pathlib.Path(arguments.bundle)
+    manifest = json.loads((source / "model.json").read_text())
+    part = dataset.assign(dataset.read_operators(library, arguments.data), arguments.split)
+    operators = part["training"] + (part["validation"] if arguments.with_validation else [])
+    if not operators:
+        raise SystemExit("no operator of the training part in the data")
+    derived = actions.derive([candidate for operator in operators for candidate in operator.candidates])
+    kinds = merged_kinds(manifest["actions"], derived)
+    vocabulary = actions.Vocabulary(kinds)
+    latent = ([name for name in manifest["features"] if name.startswith("z.")] if arguments.latent is None else
+              [f"z.{int(i)}" for i in arguments.latent.split(",") if i not in ("", "none")])
+    names = latent + features.action_names(vocabulary)
+    groups = build_groups(operators, predicted_ends(library, source, operators), vocabulary, names)
+    groups, names = narrowed(groups, names, ranker.informative(groups, names))
+    settings = ranker.Settings(**arguments.ranker)
+    print(f"{len(operators)} operators, {sum(len(times) for _, times in groups)} schedules, {len(names)} features")
+    crossed = {}
+    if arguments.folds:
+        fold_of = {id(o): k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for o in fold}
+        fold_of = [fold_of[id(operator)] for operator in operators]
+        for label, wanted in (("actions and state", names), ("actions alone", [n for n in names if n not in latent])):
+            crossed[label] = metrics.known(ranker.cross_validate(narrowed(groups, names, wanted)[0], fold_of, wanted,
+                                                                 settings))
+            print("cross-validation,", label, crossed[label], flush=True)
+    # The bundle lists what the trees read, so the trees are trained again on just that.
+    groups, names = narrowed(groups, names, ranker.used(ranker.train(groups, names, settings)))
+    booster = ranker.train(groups, names, settings)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.out.resolve() != source.resolve():
+        for name in COPIED:
+            shutil.copyfile(source / name, arguments.out / name)
+    save_file(grown_transition(load_file(source / "transition.safetensors"), len(kinds)),
+              arguments.out / "transition.safetensors")
+    booster.save_model(str(arguments.out / "ranker.json"))
+    refitted = {"date": datetime.date.today().isoformat(), "ranker": vars(settings), "cross_validation": crossed,
+                "machines": sorted({operator.machine for operator in operators}),
+                "operators": [operator.name for operator in operators],
+                "signatures": sorted({split.text_of(operator.signature) for operator in operators}),
+                "schedules": sum(len(times) for _, times in groups)}
+    earlier = manifest.get("training", {})
+    # The encoder and the transition have seen programs of these, no times.
+    refitted["states_of"] = earlier.get("states_of", earlier.get("operators", []))
+    manifest.update(actions=kinds, features=names, training={**earlier, **refitted})
+    (arguments.out / "model.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    check(library, arguments.out, operators, groups, names)
+    if part["validation"] and not arguments.with_validation:
+        rows = evaluate.evaluate(library, arguments.out, part["validation"])
+        for label, (means, intervals) in evaluate.summary(list(rows.values())).items():
+            print(f"validation, {len(rows)} operators, {label}: {metrics.show(means)}, top-1 from "
+                  f"{intervals['top1'][0]:.3f} to {intervals['top1'][1]:.3f}")
+        manifest["training"]["test"] = {"validation": {"operators": len(rows), "model": metrics.known(
+            metrics.mean(rows.values()))}}
+        (arguments.out / "model.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    print("wrote", arguments.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+"""Writes docs/quality.md and its plots: how well a bundle ranks, beside its peers, its own parts, and what it lacks.
+
+    torch/bin/python train/report.py --bundle bundle --states states --stores stores --work work DATA...
+
+Takes the same caches as peers/compare.py and keeps its own in WORK, so that a second run costs seconds. On the
+validation part; with --test it writes docs/quality-test.md on the test part and the family never seen, once for a bundle
+that is released.
+"""
+import argparse
+import collections
+import dataclasses
+import hashlib
+import json
+import pathlib
+import sys
+
+import matplotlib
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
+matplotlib.use("svg")
+matplotlib.rcParams.update({"svg.hashsalt": "foreloop", "font.size": 9, "axes.spines.top": False,
+                            "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3})
+
+import actions  # noqa: E402
+import compare  # noqa: E402
+import dataset  # noqa: E402
+import evaluate  # noqa: E402
+import features  # noqa: E402
+import metrics  # noqa: E402
+import properties  # noqa: E402
+import ranker  # noqa: E402
+import refit  # noqa: E402
+from matplotlib import pyplot  # noqa: E402
+
+LONGEST = 48
+TITLES = {"metaschedule": "MetaSchedule features, XGBModel", "store-rank": "MetaSchedule features, LambdaRank",
+          "sequence": "attention over actions (TLP)", "actions": "trees on actions alone",
+          "final-text": "oracle: encoder of the final program", "bundle": "foreloop"}
+
+
+def remembered(work, name, key, make):
+    """The JSON value of make(), kept in the work folder under its name and what it depends on."""
+    digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=8).hexdigest()
+    path = work / f"report-{name}.{digest}.json"
+    if not path.exists():
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        path.write_text(json.dumps(make()))
+    return json.loads(path.read_text())
+
+
+def key_of(operators):
+    return [(operator.name, operator.machine, len(operator.candidates)) for operator in operators]
+
+
+def save(figure, path):
+    figure.tight_layout()
+    figure.savefig(path, format="svg", metadata={"Date": None})
+    pyplot.close(figure)
+
+
+# ---- Tables ---------------------------------------------------------------------------------------------------------
+
+def markdown(heads, rows):
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
+
+
+def figure_text(value):
+    return "-" if not np.isfinite(value) else f"{value:.3f}"
+
+
+def metric_table(table):
+    """Means of all metrics; intervals of three."""
+    heads = ["", *(head for _, head in evaluate.COLUMNS), "sums 1 / 5 / 10"]
+    rows = []
+    for name, entries in table.items():
+        means, ranges = metrics.mean(entries), metrics.intervals(entries)
+        cells = [figure_text(means[column]) + (f" ({ranges[column][0]:.2f} .. {ranges[column][1]:.2f})"
+                                               if column in metrics.SHORT else "") for column, _ in evaluate.COLUMNS]
+        rows.append([TITLES.get(name, name), *cells, " / ".join(figure_text(means[s]) for s in metrics.SUMS)])
+    return markdown(heads, rows)
+
+
+def difference_table(table, model):
+    rows = []
+    for name in table:
+        if name not in (model, "noise ceiling"):
+            cells = []
+            for metric in ("top1", "top5", "pairwise", "ndcg10"):
+                mean, low, high = metrics.difference(table[model], table[name], metric)
+                cells.append(f"{mean:+.3f} ({low:+.3f} .. {high:+.3f})" + (" *" if low > 0 or high < 0 else ""))
+            rows.append([TITLES.get(name, name), *cells])
+    return markdown([f"{TITLES.get(model, model)} minus", "top-1", "top-5", "pairs", "NDCG@10"], rows)
+
+
+def operator_table(operators, rows):
+    entries = sorted(zip(operators, rows), key=lambda entry: (entry[0].family, entry[0].name))
+    return markdown(["operator", "family", "machine", "n", *(head for _, head in evaluate.COLUMNS[:8]), "random top-1"],
+                    [[o.name, o.family, o.machine, len(o.candidates),
+                      *(figure_text(row[column]) for column, _ in evaluate.COLUMNS[:8]),
+                      figure_text(metrics.random_order(o.times)["top1"])] for o, row in entries])
+
+
+def data_table(parts):
+    machines = sorted({o.machine for operators in parts.values() for o in operators})
+    rows = []
+    for part, operators in parts.items():
+        for machine in machines:
+            mine = [o for o in operators if o.machine == machine]
+            if mine:
+                families = collections.Counter(o.family for o in mine)
+                rows.append([part, machine, len(mine), sum(len(o.candidates) for o in mine),
+                             ", ".join(f"{family} {count}" for family, count in sorted(families.items()))])
+    return markdown(["part", "machine", "operators", "schedules", "families"], rows)
+
+
+# ---- Measurements ---------------------------------------------------------------------------------------------------
+
+def ablations(library, bundle, training, tested, states, settings, seeds):
+    """{label: rows}: the ranker trained anew on parts of what it reads, on the training part."""
+    vocabulary = actions.Vocabulary(actions.derive([c for o in training for c in o.candidates]))
+    names = features.action_names(vocabulary)
+    everyone = training + tested
+    with library.model(bundle) as model:
+        size, manifest = model.info["latent_size"], model.info["manifest"]
+        first = []
+        for operator in everyone:
+            with model.workload(operator.text) as workload:
+                first.append(np.tile(workload.latent(size), (len(operator.candidates), 1)))
+    last = refit.predicted_ends(library, bundle, everyone)
+    chosen = [int(name[2:]) for name in manifest["features"] if name.startswith("z.")]
+    counted = list(range(len(properties.NAMES)))
+    real = []
+    for operator in everyone:
+        cache = dataset.States(states, operator.name)
+        real.append(np.stack([properties.of_program(cache.texts[cache.trajectories[c.line][-1][1]])
+                              for c in operator.candidates]))
+    acting = refit.build_groups(everyone, [[None] * len(o.candidates) for o in everyone], vocabulary, names)
+    arms = {"actions and z_T, the bundle's coordinates": (True, [z[:, chosen] for z in last]),
+            "actions and z_T, all properties": (True, [z[:, counted] for z in last]),
+            "actions and z_T, all coordinates": (True, last),
+            "actions and z_0 (no transition)": (True, first), "actions alone (no z)": (True, None),
+            "z_T alone (no action features)": (False, last),
+            "actions and the real final program's properties": (True, real)}
+    result = {}
+    for label, (act, extra) in arms.items():
+        groups = [(np.concatenate(([rows] if act else []) + ([extra[i]] if extra else []), 1), times)
+                  for i, (rows, times) in enumerate(acting)]
+        columns = (names if act else []) + ([f"x.{i}" for i in range(extra[0].shape[1])] if extra else [])
+        inside, outside = groups[:len(training)], groups[len(training):]
+        wanted = ranker.informative(inside, columns)
+        inside, outside = (refit.narrowed(part, columns, wanted)[0] for part in (inside, outside))
+        scores = []
+        for seed in range(seeds):
+            booster = ranker.train(inside, wanted, dataclasses.replace(settings, seed=seed))
+            scores.append([ranker.score(booster, rows, wanted) for rows, _ in outside])
+        result[label] = compare.rows_of(tested, scores)
+    return result
+
+
+def learning_curve(training, tested, settings, draws=2):
+    """[(operators learnt from, mean metrics of trees on actions alone)]"""
+    points, count = [], 8
+    sizes = []
+    while count < len(training):
+        sizes.append(count)
+        count = round(count * 1.6)
+    for size in [*sizes, len(training)]:
+        for draw in range(draws):
+            random = np.random.default_rng((size, draw))
+            some = [training[i] for i in random.permutation(len(training))[:size]]
+            inside, outside, names = compare.groups_on_actions(some, tested)
+            booster = ranker.train(inside, names, dataclasses.replace(settings, seed=draw))
+            scores = [ranker.score(booster, rows, names) for rows in outside]
+            points.append((size, metrics.known(metrics.mean(compare.rows_of(tested, [scores])))))
+    return points
+
+
+def trajectory_errors(library, bundle, operators, states, schedules=2):
+    """[(operator, step, squared error of the predicted state, squared distance from z_0)] on the coordinates that the
+    encoder reads from the program."""
+    points, own = [], len(properties.NAMES)
+    with library.model(bundle) as model, model.actions() as table, model.scorer(table, {}) as scorer:
+        size = model.info["latent_size"]
+        for operator in operators:
+            cache = dataset.States(states, operator.name)
+            with model.workload(operator.text) as workload:
+                first = workload.latent(size)
+                for candidate in operator.candidates[:schedules]:
+                    ids, after = table.intern(candidate.actions), cache.after(candidate.line, candidate.instructions)
+                    for step in sorted({*range(0, len(ids), 3), len(ids) - 1}):
+                        if not after or not after[step]:
+                            continue
+                        with model.workload(cache.texts[after[step]]) as truth:
+                            real = truth.latent(size)[own:]
+                        predicted = scorer.rollout(workload, ids[:step + 1])[own:]
+                        points.append((operator.name, step + 1, float(((predicted - real) ** 2).sum()),
+                                       float(((first[own:] - real) ** 2).sum())))
+    return points
+
+
+# ---- Plots ----------------------------------------------------------------------------------------------------------
+
+def plot_curves(operators, found, path):
+    """The best speed among the first k, against k."""
+    figure, axes = pyplot.subplots(figsize=(6.4, 3.6))
+    ranks = np.arange(1, LONGEST + 1)
+    for name, scores in found.items():
+        mean = np.mean([[metrics.curve(o.times, seed[i], LONGEST) for i, o in enumerate(operators)]
+                        for seed in scores], (0, 1))
+        axes.plot(ranks, mean, label=TITLES.get(name, name), linewidth=2.2 if name == "bundle" else 1.2)
+    random = np.random.default_rng(0)
+    mean = np.mean([metrics.curve(o.times, random.permutation(len(o.times)), LONGEST) for o in operators
+                    for _ in range(40)], 0)
+    axes.plot(ranks, mean, "k:", label="random order")
+    axes.set(xscale="log", xlabel="candidates measured, in the order predicted", ylabel="best time / best of those",
+             xticks=[1, 2, 5, 10, 20, 40], xticklabels=["1", "2", "5", "10", "20", "40"])
+    axes.legend(fontsize=7)
+    save(figure, path)
+
+
+def plot_learning(points, path):
+    figure, panels = pyplot.subplots(1, 3, figsize=(7.2, 2.6))
+    sizes = sorted({size for size, _ in points})
+    for axes, name in zip(panels, ("top1", "ndcg10", "pairwise")):
+        axes.plot(sizes, [np.mean([m[name] for size, m in points if size == s]) for s in sizes])
+        axes.plot([size for size, _ in points], [m[name] for _, m in points], ".", alpha=0.5)
+        axes.set(xlabel="operators learnt from", title=name)
+    save(figure, path)
+
+
+def plot_trajectories(points, seen, path):
+    """Share of the way from z_0 that the prediction leaves open, by step."""
+    figure, axes = pyplot.subplots(figsize=(6.4, 3.2))
+    for label, mine in (("operators that the transition has learnt", True), ("others", False)):
+        rows = [row for row in points if (row[0] in seen) == mine]
+        edges = [1, 4, 7, 10, 13, 16, 20, 30]
+        middle, share = [], []
+        for low, high in zip(edges, edges[1:]):
+            some = [row for row in rows if low <= row[1] < high]
+            if len(some) > 2:
+                middle.append((low + high - 1) / 2)
+                share.append(sum(row[2] for row in some) / sum(row[3] for row in some))
+        if middle:
+            axes.plot(middle, share, "o-", label=label)
+    axes.axhline(1, color="k", linestyle=":", linewidth=1)
+    axes.set(xlabel="actions since z_0", ylabel="squared error / squared distance from z_0", ylim=(0, None))
+    axes.legend(fontsize=8)
+    save(figure, path)
+
+
+# ---- The page -------------------------------------------------------------------------------------------------------
+
+def introduction(library, bundle, parts):
+    with library.model(bundle) as model:
+        training, fingerprint = model.info["manifest"].get("training", {}), model.info["fingerprint"]
+    return f"""# How well foreloop ranks
+
+Made by `train/report.py`; `train/metrics.py` defines the columns, `train/split.py` the parts. Scores of the bundle come
+from the C library. Intervals are 95 % bootstrap intervals over operators. Columns: top-k is the best time of all over the
+best time among the k candidates predicted fastest, pairs the share of pairs in the right order, regr-k what is lost when
+only k are measured. A `*` marks a difference whose interval excludes 0.
+
+Bundle: fingerprint {fingerprint:016x}, learnt from {len(training.get("operators", []))} operators,
+{training.get("schedules", 0)} schedules, on {", ".join(training.get("machines", []))}.
+
+## Data
+
+{data_table(parts)}"""
+
+
+def noise_section(operators):
+    rows = {}
+    for operator in operators:
+        rows.setdefault(operator.machine, []).append(metrics.ceiling([c.repeats[:3] for c in operator.candidates]))
+    again = evaluate.remeasured(operators)
+    return ("Noise ceiling: one repeat of a measurement as the model, scored by the other two. `measured again`, where "
+            "there is such a row, ranks a sample by a second measurement (`train/remeasure.py`).\n\n"
+            + metric_table({**rows, **({"measured again": again} if again else {})}))
+
+
+def peer_section(label, training, tested, found, plots):
+    table = compare.table_of(tested, found)
+    model = "bundle" if "bundle" in table else "actions"
+    plot_curves(tested, found, plots / f"curves-{label}.svg")
+    return f"""## Peers on the same data: {label}
+
+Learnt from {len(training)} operators; {len(tested)} operators are ranked.
+
+{metric_table(table)}
+{difference_table(table, model)}
+![Best speed among the candidates measured so far](quality/curves-{label}.svg)
+
+{TITLES[model]}, operator by operator:
+
+{operator_table(tested, table[model])}"""
+
+
+def parts_section(arms, machines):
+    return f"""## What each part contributes
+
+The ranker trained anew on part of what it reads, on the training part; validation.
+
+{metric_table(arms)}
+{difference_table(arms, next(iter(arms)))}
+Hardware features: not testable. They need at least three kinds of machine; the data has {machines}.
+"""
+
+
+LEARNING = """## More operators
+
+Trees on actions alone, learnt from a random part of the training operators.
+
+![Metrics against the number of training operators](quality/learning.svg)
+"""
+TRAJECTORY = """## Along a trajectory
+
+How far the state that is rolled out from z_0 is from the encoder's state of the real program after so many actions, in
+units of how far that program is from z_0. At 1, the rollout says no more than z_0.
+
+![Error against the number of actions](quality/trajectories.svg)
+"""
+
+
+def own_sections(library, arguments, training, tested, plots):
+    """Ablations, learning curve and error growth: of the validation part alone."""
+    with library.model(arguments.bundle) as model:
+        learnt, fingerprint = model.info["manifest"].get("training", {}), model.info["fingerprint"]
+    settings = ranker.Settings()
+    key = [fingerprint, key_of(training), key_of(tested), arguments.seeds, dataclasses.asdict(settings)]
+    arms = remembered(arguments.work, "ablations", key, lambda: ablations(
+        library, arguments.bundle, training, tested, arguments.states, settings, arguments.seeds))
+    points = remembered(arguments.work, "learning", key[1:], lambda: learning_curve(training, tested, settings))
+    plot_learning(points, plots / "learning.svg")
+    some = training[::6] + tested[::2]
+    points = remembered(arguments.work, "trajectories", [fingerprint, key_of(some)], lambda: trajectory_errors(
+        library, arguments.bundle, some, arguments.states))
+    seen = frozenset(learnt.get("states_of", learnt.get("operators", [])))
+    plot_trajectories(points, seen, plots / "trajectories.svg")
+    return [parts_section(arms, len({operator.machine for operator in training})), LEARNING, TRAJECTORY]
+
+
+def main():
+    arguments = compare.parse_arguments(argparse.ArgumentParser(description=__doc__.split("\n")[0]))
+    library, out = dataset.fl.load(arguments.library), pathlib.Path(__file__).resolve().parents[1] / "docs"
+    plots = out / "quality"
+    plots.mkdir(exist_ok=True)
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    parts = dataset.assign(dataset.read_operators(library, arguments.data), arguments.split)
+    page = [introduction(library, arguments.bundle, parts),
+            noise_section([operator for part, group in parts.items() if part != "dropped" for operator in group])]
+    training, chosen = compare.choose(library, arguments)
+    for label, tested in chosen.items():
+        if tested:
+            found = compare.gather(library, arguments, training, tested)
+            page.append(peer_section(label, training, tested, found, plots))
+    if not arguments.test:
+        page += own_sections(library, arguments, training, chosen["validation"], plots)
+    path = out / ("quality-test.md" if arguments.test else "quality.md")
+    path.write_text("\n".join(page))
+    print("wrote", path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
