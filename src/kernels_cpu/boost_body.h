@@ -88,33 +88,45 @@ static void scan(const foreloop_boost_node *node, const uint64_t *sums, size_t c
 static inline float exponential(float x) {
     const float whole = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
     const float r = (x - whole * 0.693359375f) - whole * -2.12194440e-4f;
-    float power, sum = 1.0f / 720.0f;
+    union {
+        uint32_t bits;
+        float value;
+    } power;
+    float sum = 1.0f / 720.0f;
     sum = sum * r + 1.0f / 120.0f;
     sum = sum * r + 1.0f / 24.0f;
     sum = sum * r + 1.0f / 6.0f;
     sum = sum * r + 0.5f;
     sum = sum * r + 1.0f;
     sum = sum * r + 1.0f;
-    const uint32_t bits = (uint32_t)((int32_t)whole + 127) << 23;
-    memcpy(&power, &bits, sizeof power);
-    return sum * power;
+    power.bits = (uint32_t)((int32_t)whole + 127) << 23;
+    return sum * power.value;
 }
 
-typedef struct pair_values {
-    float score, label, gain, discount;
-} pair_values;
+/* How pairs are weighted, as numbers, so that no branch stands between the lanes: swap x ndcg + alike, divided by the
+ * difference of scores x normalize + offset. A pair is alike to all others, or undivided, by a factor of 0. */
+typedef struct pair_weights {
+    float ndcg, alike, normalize, offset;
+} pair_weights;
 
-/* The pair's gradient, as the lower one of the two gets it when i has the higher label, and its hessian. Of LambdaRank:
- * with p the predicted probability that the two stand the wrong way round, p x weight and 2 p (1 - p) x weight. */
-static inline float pair_gradient(const foreloop_boost_pairs *rule, pair_values i, pair_values j, float *hessian) {
-    const float sign = (float)((i.label > j.label) - (i.label < j.label));
-    const float apart = i.score - j.score;
+static pair_weights weights_of(const foreloop_boost_pairs *rule) {
+    const pair_weights weights = {rule->ndcg ? 1.0f : 0.0f, rule->ndcg ? 0.0f : 1.0f,
+                                  rule->normalize_score ? 1.0f : 0.0f, rule->normalize_score ? 0.01f : 1.0f};
+    return weights;
+}
+
+/* The gradient of the pair of ranks i and j, as the lower one of the two gets it when i has the higher label, and its
+ * hessian. Of LambdaRank: with p the predicted probability that the two stand the wrong way round, p x weight and
+ * 2 p (1 - p) x weight. Labels a and b; `apart` is the difference of the scores, `swap` what changing the ranks changes
+ * in NDCG. */
+static inline float pair_gradient(pair_weights weights, float a, float b, float apart, float swap, float *hessian) {
+    const float sign = (a > b ? 1.0f : 0.0f) - (a < b ? 1.0f : 0.0f);
     float x = sign * apart;
     x = x < 80.0f ? x : 80.0f;
     x = x > -80.0f ? x : -80.0f;
     const float e = exponential(x), p = 1.0f / (1.0f + e);
-    float weight = rule->ndcg ? fabsf((i.gain - j.gain) * (i.discount - j.discount)) : 1.0f;
-    weight = rule->normalize_score ? weight / (fabsf(apart) + 0.01f) : weight;
+    const float weight =
+        (fabsf(swap) * weights.ndcg + weights.alike) / (fabsf(apart) * weights.normalize + weights.offset);
     float curvature = e * p * p;
     curvature = curvature > 1e-16f ? curvature : 1e-16f;
     *hessian = sign * sign * curvature * weight * 2.0f;
@@ -131,25 +143,31 @@ static inline float add_lanes(const float *lanes) {
     return sums[0];
 }
 
-static double top_pairs(const foreloop_boost_group *group, const foreloop_boost_pairs *given, size_t top) {
-    const foreloop_boost_pairs rule = *given;
+static double top_pairs(const foreloop_boost_group *group, const foreloop_boost_pairs *rule, size_t top) {
+    const pair_weights weights = weights_of(rule);
+    const float *const scores = group->scores, *const labels = group->labels;
+    const float *const gains = group->gains, *const discounts = group->discounts;
     double total = 0;
     for (size_t i = 0; i < top && i < group->count; i++) {
-        const pair_values own = {group->scores[i], group->labels[i], group->gains[i], group->discounts[i]};
+        const float score = scores[i], label = labels[i], gain = gains[i], discount = discounts[i];
         float gradient[LANES] = {0}, hessian[LANES] = {0}, absolute[LANES] = {0};
-        /* From whole lanes on; what stands before i + 1 in them is left out by its label. */
+        /* From whole lanes on; what stands before i + 1 in them is left out, being taken for alike. */
         for (size_t first = (i + 1) / LANES * LANES; first < group->count; first += LANES) {
+            const size_t before = i + 1 > first ? i + 1 - first : 0;
+            float other[LANES], g[LANES], h[LANES];
+            memcpy(other, labels + first, sizeof other);
+            for (size_t k = 0; k < before; k++)
+                other[k] = label;
             for (size_t k = 0; k < LANES; k++) {
-                const size_t j = first + k;
-                pair_values other = {group->scores[j], group->labels[j], group->gains[j], group->discounts[j]};
-                float h;
-                other.label = j > i ? other.label : own.label;
-                const float g = pair_gradient(&rule, own, other, &h);
-                group->gradients[j] += g;
-                group->hessians[j] += h;
-                gradient[k] -= g;
-                hessian[k] += h;
-                absolute[k] += fabsf(g);
+                const float swap = (gain - gains[first + k]) * (discount - discounts[first + k]);
+                g[k] = pair_gradient(weights, label, other[k], score - scores[first + k], swap, &h[k]);
+            }
+            for (size_t k = 0; k < LANES; k++) {
+                group->gradients[first + k] += g[k];
+                group->hessians[first + k] += h[k];
+                gradient[k] -= g[k];
+                hessian[k] += h[k];
+                absolute[k] += fabsf(g[k]);
             }
         }
         group->gradients[i] += add_lanes(gradient);
@@ -160,10 +178,10 @@ static double top_pairs(const foreloop_boost_group *group, const foreloop_boost_
 }
 
 static double one_pair(const foreloop_boost_group *group, const foreloop_boost_pairs *rule, size_t i, size_t j) {
-    const pair_values a = {group->scores[i], group->labels[i], group->gains[i], group->discounts[i]};
-    const pair_values b = {group->scores[j], group->labels[j], group->gains[j], group->discounts[j]};
+    const float swap = (group->gains[i] - group->gains[j]) * (group->discounts[i] - group->discounts[j]);
     float h;
-    const float g = pair_gradient(rule, a, b, &h);
+    const float g = pair_gradient(weights_of(rule), group->labels[i], group->labels[j],
+                                  group->scores[i] - group->scores[j], swap, &h);
     group->gradients[i] -= g;
     group->hessians[i] += h;
     group->gradients[j] += g;

@@ -394,8 +394,8 @@ static void begin_tree(foreloop_ranker_grower *grower, size_t round) {
         else
             grower->scratch[left_out++] = (uint32_t)row;
     memcpy(grower->rows + grower->used_count, grower->scratch, left_out * sizeof *grower->rows);
-    if (round > 0 && options->columns_by_tree >= 1.0f)
-        return;
+    if (grower->tree.count > 0 && options->columns_by_tree >= 1.0f)
+        return; /* all features, as before */
     uint32_t *all = grower->drawn + features;
     for (size_t i = 0; i < features; i++)
         all[i] = (uint32_t)i;
