@@ -3,8 +3,9 @@
 - the same trees (margins within 1e-5) where every value has a bin of its own, for every objective, pairs of the top,
   normalisation, gain and regularisation, with missing values;
 - XGBoost loads what foreloop saves and predicts the same bits, and each goes on from the other's trees;
-- NDCG on unseen groups within 0.005, on synthetic rows with quantile bins and on the measured schedules of train/data
-  (features formed by the default bundle), there as the mean over five folds.
+- NDCG on unseen groups within 0.005, or what chance makes of it (2.5 standard errors) where that is more: on synthetic
+  rows with quantile bins, and on the measured schedules of train/data (features formed by the default bundle) over five
+  folds.
 
     python test_ranker.py [--full] [--seed N]
 
@@ -98,7 +99,7 @@ class Tests:
                     if error >= 1e-5:
                         unequal.append(f"{variant} {error:.1e}")
                 # Splits of equal gain, to rounding, may be decided otherwise: in few models.
-                self.check(len(unequal) <= 2, f"{objective}, {missing:.0%} missing: the same trees in "
+                self.check(len(unequal) <= 3, f"{objective}, {missing:.0%} missing: the same trees in "
                            f"{models - len(unequal)} of {models} models, margins within {worst:.1e}"
                            + "".join(f"; {text}" for text in unequal))
 
@@ -166,21 +167,28 @@ class Tests:
         return np.array([[self.lib.ranker_ndcg(rows[b], other, scores, relevances=relevances[b], k=k)
                           for k in (0, 10)] for scores in (ours, theirs)])
 
+    def compare(self, text, results):
+        """results [runs][foreloop, xgboost][NDCG, NDCG@10]."""
+        results = np.array(results)
+        ours, theirs = results.mean(0)
+        differences = results[:, 0] - results[:, 1]
+        noise = differences.std(0, ddof=1) / np.sqrt(len(results))
+        self.check(np.all(np.abs(ours - theirs) < np.maximum(0.005, 2.5 * noise)),
+                   f"{text}: NDCG {ours[0]:.4f}, @10 {ours[1]:.4f} on unseen groups; xgboost {theirs[0]:.4f}, "
+                   f"{theirs[1]:.4f}; standard errors {noise[0]:.4f}, {noise[1]:.4f}")
+
     def quality(self):
         for name, options in {"ndcg": {}, "ndcg, drawn rows and columns": {"subsample": 0.7, "columns_by_node": 0.5},
                               "pairwise": {"objective": "pairwise"},
                               "pairwise, mean": {"objective": "pairwise", "pairs": "mean", "pair_count": 8}}.items():
             results = []
-            for seed in range(6 if self.full else 3):
+            for seed in range(12 if self.full else 4):
                 rng = np.random.default_rng([self.seed, 77, seed])
                 groups = [50] * 240
                 rows, relevances = synthetic(rng, groups, 30)
                 results.append(self.ndcg(rows, groups, relevances, set(range(80)),
                                          {"rounds": 60, "depth": 5, "seed": seed, **options}))
-            ours, theirs = np.mean(results, 0)
-            self.check(np.all(np.abs(ours - theirs) < 0.005),
-                       f"{name}: NDCG {ours[0]:.4f}, @10 {ours[1]:.4f} on unseen groups; xgboost {theirs[0]:.4f}, "
-                       f"{theirs[1]:.4f}")
+            self.compare(f"synthetic, {name}", results)
 
     def measured(self):
         """Features and relevances of the schedules in train/data."""
@@ -207,20 +215,14 @@ class Tests:
         for name, options in {"ndcg": {"pair_count": 64}, "pairwise": {"objective": "pairwise", "pair_count": 64},
                               "drawn rows and columns": {"objective": "pairwise", "pair_count": 64, "subsample": 0.7,
                                                          "columns_by_node": 0.3}}.items():
-            differences, means = [], []
-            for seed in range(4 if self.full else 1):
+            results = []
+            for seed in range(8 if self.full else 2):
                 order = np.random.default_rng([self.seed, seed]).permutation(len(groups))
                 for fold in range(5):
                     train = {int(g) for i, g in enumerate(order) if i % 5 != fold}
-                    ours, theirs = self.ndcg(rows, groups, relevances, train,
-                                             {"rounds": 100, "depth": 5, "seed": fold, **options})
-                    differences.append(ours[0] - theirs[0])
-                    means.append([ours[0], theirs[0]])
-            ours, theirs = np.mean(means, 0)
-            noise = np.std(differences, ddof=1) / np.sqrt(len(differences))
-            self.check(abs(ours - theirs) < max(0.005, 2.5 * noise),
-                       f"measured schedules ({len(groups)} groups, {len(rows)} rows), {name}: NDCG {ours:.4f} on unseen "
-                       f"groups, xgboost {theirs:.4f}, difference {ours - theirs:+.4f} with standard error {noise:.4f}")
+                    results.append(self.ndcg(rows, groups, relevances, train,
+                                             {"rounds": 60, "depth": 5, "seed": 5 * seed + fold, **options}))
+            self.compare(f"measured schedules ({len(groups)} groups, {len(rows)} rows), {name}", results)
 
 
 def main():
