@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_CANDIDATES = 4096, MAX_ACTIONS = 1 << 20, NEW_TREES = 20 };
+enum { MAX_CANDIDATES = 4096, MAX_ACTIONS = 1 << 20, NEW_TREES = 20, NEW_DEPTH = 3 };
 
 /* Candidates as the log has them: actions in CSR form, and times. */
 typedef struct candidates {
@@ -75,7 +75,7 @@ static foreloop_status adapt(foreloop_gbdt **ranker, foreloop_scorer *scorer, co
         options.start = foreloop_model_gbdt(model);
         options.objective = FORELOOP_RANKER_PAIRWISE;
         options.rounds = NEW_TREES;
-        options.depth = 4;
+        options.depth = NEW_DEPTH;
         status = foreloop_ranker_train(ranker, &data, &options, error);
     }
     free(features);
