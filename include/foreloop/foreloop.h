@@ -337,7 +337,8 @@ FORELOOP_API foreloop_status foreloop_gbdt_explain(foreloop_gbdt_explainer *expl
 
 /* Writes trees as save_model JSON, which XGBoost 2.0 to 3.4 loads and predicts the same bits from, and this library
  * too: the trees in use, DART weights and the options of opening them worked in, nodes numbered breadth first. Errors:
- * UNSUPPORTED for several outputs, categorical splits, and objectives whose base score is not a margin. Cost: linear,
+ * UNSUPPORTED for several outputs, categorical splits, dumps, and objectives whose base score is not a margin or that
+ * have parameters of their own. Cost: linear,
  * about 100 ns a node. */
 
 /* To a file, which appears whole or not at all. */
@@ -429,7 +430,7 @@ FORELOOP_API void foreloop_ranker_options_init(foreloop_ranker_options *options,
  *
  * Cost: to begin with, features x rows x log rows. A round: the pairs; and for each level but the last at most half of
  * the rows x features, an addition each; for each node (features x bins), a division for 16 of them at once. On one
- * core 10,000 rows x 320 features take about 5 ms a round at depth 6. Memory: a byte a value, and 2 KiB x features x
+ * core 10,000 rows x 320 features take about 10 ms a round at depth 6. Memory: a byte a value, and 2 KiB x features x
  * (depth + 1) for histograms. */
 FORELOOP_API foreloop_status foreloop_ranker_train(foreloop_gbdt **ranker, const foreloop_ranker_data *data,
                                                    const foreloop_ranker_options *options, foreloop_error *error);

@@ -198,7 +198,9 @@ static foreloop_status check(const foreloop_gbdt *gbdt, foreloop_error *error) {
     if (gbdt->output_count != 1)
         return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED, "gbdt_save: trees of %zu outputs cannot be saved",
                              gbdt->output_count);
-    if (gbdt->objective == foreloop_gbdt_unknown_objective() || gbdt->objective->link != FORELOOP_LINK_IDENTITY ||
+    /* XGBoost reads a quantile beside reg:quantileerror, which is not kept. */
+    if (gbdt->objective == foreloop_gbdt_unknown_objective() ||
+        strcmp(gbdt->objective->name, "reg:quantileerror") == 0 || gbdt->objective->link != FORELOOP_LINK_IDENTITY ||
         gbdt->objective->transform != FORELOOP_TRANSFORM_NONE)
         return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED, "gbdt_save: the objective %s cannot be saved",
                              gbdt->objective->name);

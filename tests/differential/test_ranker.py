@@ -137,6 +137,28 @@ class Tests:
         self.check(not wrong, f"xgboost loads {models} models: the same margins to the bit, the same leaves"
                    + "".join(f"; {text}" for text in wrong[:3]))
 
+    def saves(self):
+        """XGBoost's own models, read and saved again."""
+        rng, wrong, models = np.random.default_rng([self.seed, 9]), [], 0
+        rows, relevances = synthetic(rng, [100] * 3, 6, missing=0.1)
+        for objective in ("reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror",
+                          "binary:logitraw", "rank:ndcg", "rank:pairwise", "rank:map"):
+            for booster in ("gbtree", "dart"):
+                binary = objective.startswith("binary") or objective == "rank:map"
+                data = xgb.DMatrix(rows, label=relevances > 4 if binary else relevances)
+                if objective.startswith("rank"):
+                    data.set_group([100] * 3)
+                parameters = {"objective": objective, "booster": booster, "max_depth": 4, "nthread": 1}
+                if booster == "dart":
+                    parameters["rate_drop"] = 0.3
+                model, models = xgb.train(parameters, data, 7), models + 1
+                with self.lib.gbdt(bytes(model.save_raw("json"))) as read:
+                    again = booster_of(read)
+                if not np.array_equal(margins(again, rows), margins(model, rows)):
+                    wrong.append(f"{objective} {booster}")
+        self.check(not wrong, f"{models} models of xgboost, saved by foreloop, give xgboost the same bits"
+                   + "".join(f"; {text}" for text in wrong))
+
     def goes_on(self):
         rng = np.random.default_rng([self.seed, 5])
         groups = [40] * 12
@@ -236,6 +258,7 @@ def main():
     tests = Tests(fl.load(), arguments.seed, arguments.full)
     tests.same_trees()
     tests.loads()
+    tests.saves()
     tests.goes_on()
     tests.quality()
     tests.real_quality()
