@@ -36,6 +36,8 @@ foreloop_status foreloop_score_parallel(foreloop_scorer *const *scorers, size_t 
         if (!scorers[i] || scorers[i]->model != scorers[0]->model || scorers[i]->actions != scorers[0]->actions)
             return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
                                  "score_parallel: scorer %zu is NULL, or of another model or action table", i);
+        if (scorers[i]->ranker.gbdt != scorers[0]->ranker.gbdt)
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score_parallel: scorer %zu uses another ranker", i);
         for (size_t j = 0; j < i; j++)
             if (scorers[i] == scorers[j])
                 return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score_parallel: scorers %zu and %zu are the same",

@@ -37,12 +37,12 @@ static void connect_values(foreloop_scorer *scorer) {
     const size_t lanes = scorer->program.latent + scorer->program.aggregates;
     for (size_t i = 0; i < lanes; i++)
         scorer->lane_values[i] = (uint32_t)scorer->value_count;
-    scorer->value_columns[scorer->value_count] = (uint32_t)model->gbdt_info.feature_count;
+    scorer->value_columns[scorer->value_count] = (uint32_t)scorer->ranker.column_count;
     uint32_t value = 0;
-    for (uint32_t column = 0; column < model->gbdt_info.feature_count; column++) {
-        const foreloop_feature *feature = &model->manifest.plan.features[model->ranker_columns[column]];
+    for (uint32_t column = 0; column < scorer->ranker.column_count; column++) {
+        const foreloop_feature *feature = &model->manifest.plan.features[scorer->ranker.columns[column]];
         size_t lane = model->rollout.places[feature->position];
-        if (!model->ranker_reads[column])
+        if (!scorer->ranker.reads[column])
             continue;
         scorer->value_columns[value] = column;
         if (feature->source == FORELOOP_FEATURE_HARDWARE) {
@@ -75,7 +75,7 @@ static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error 
     scorer->copies = foreloop_allocate(allocator, values, sizeof *scorer->copies);
     scorer->length_values = foreloop_allocate(allocator, values, sizeof *scorer->length_values);
     scorer->block = foreloop_allocate_zeroed(allocator, values, BLOCK * sizeof(float));
-    scorer->row = foreloop_allocate_zeroed(allocator, model->gbdt_info.feature_count + 1, sizeof(float));
+    scorer->row = foreloop_allocate_zeroed(allocator, scorer->ranker.column_count + 1, sizeof(float));
     scorer->states = foreloop_allocate_zeroed(allocator, GROUP, state_size * sizeof(float));
     scorer->saved = foreloop_allocate(allocator, FORELOOP_SAVED_STATES, state_size * sizeof(float));
     scorer->begin = foreloop_allocate(allocator, state_size, sizeof(float));
@@ -86,6 +86,15 @@ static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error 
         !scorer->row || !scorer->states || !scorer->saved || !scorer->begin || !scorer->complete || !scorer->used ||
         !scorer->gamma)
         return foreloop_fail_memory(error, state_size, 2 * GROUP * sizeof(float), "the scorer");
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_scorer_prepare(foreloop_scorer *scorer, foreloop_error *error) {
+    scorer->program = foreloop_rollout_program(&scorer->model->rollout, scorer->ranker.reads_more);
+    for (size_t i = 0; i < scorer->ranker.column_count; i++)
+        scorer->value_count += scorer->ranker.reads[i];
+    FORELOOP_TRY(allocate_scratch(scorer, error));
+    connect_values(scorer);
     return FORELOOP_OK;
 }
 
@@ -101,26 +110,20 @@ foreloop_status foreloop_scorer_create(foreloop_scorer **result, const foreloop_
         return foreloop_fail_memory(error, 1, sizeof *scorer, "the scorer");
     scorer->model = model;
     scorer->actions = actions;
-    scorer->program = foreloop_rollout_program(&model->rollout, false);
-    for (size_t i = 0; i < model->gbdt_info.feature_count; i++)
-        scorer->value_count += model->ranker_reads[i];
+    scorer->ranker = foreloop_ranker_of_model(model);
     foreloop_status status = set_hardware(&scorer->hardware, hardware, error);
     if (status == FORELOOP_OK)
-        status = allocate_scratch(scorer, error);
+        status = foreloop_scorer_prepare(scorer, error);
     if (status != FORELOOP_OK) {
         foreloop_scorer_close(scorer);
         return status;
     }
-    connect_values(scorer);
     *result = scorer;
     return FORELOOP_OK;
 }
 
-void foreloop_scorer_close(foreloop_scorer *scorer) {
-    if (!scorer)
-        return;
+void foreloop_scorer_release(foreloop_scorer *scorer) {
     const foreloop_allocator *allocator = &scorer->model->allocator;
-    foreloop_release(allocator, scorer->heap);
     foreloop_release(allocator, scorer->gamma);
     foreloop_release(allocator, scorer->used);
     foreloop_release(allocator, scorer->complete);
@@ -133,7 +136,15 @@ void foreloop_scorer_close(foreloop_scorer *scorer) {
     foreloop_release(allocator, scorer->copies);
     foreloop_release(allocator, scorer->lane_values);
     foreloop_release(allocator, scorer->value_columns);
-    foreloop_release(allocator, scorer);
+    foreloop_ranker_release(scorer->model, &scorer->ranker);
+}
+
+void foreloop_scorer_close(foreloop_scorer *scorer) {
+    if (!scorer)
+        return;
+    foreloop_scorer_release(scorer);
+    foreloop_release(&scorer->model->allocator, scorer->heap);
+    foreloop_release(&scorer->model->allocator, scorer);
 }
 
 /* ---- Checks ---- */
@@ -288,7 +299,7 @@ static float score_state(foreloop_scorer *scorer, const float *state, float leng
         row[columns[scorer->copies[i].to]] = row[columns[scorer->copies[i].from]];
     for (size_t i = 0; i < scorer->length_count; i++)
         row[columns[scorer->length_values[i]]] = length;
-    return foreloop_gbdt_margin(scorer->model->gbdt, row);
+    return foreloop_gbdt_margin(scorer->ranker.gbdt, row);
 }
 
 /* ---- Batches ---- */
@@ -332,7 +343,7 @@ void foreloop_score_checked(foreloop_scorer *scorer, const foreloop_workload *wo
                 finish_group(scorer, lengths, group);
         }
         if (own >= FEW)
-            foreloop_gbdt_margin_block(scorer->model->gbdt, scorer->block, BLOCK, own, scores + first);
+            foreloop_gbdt_margin_block(scorer->ranker.gbdt, scorer->block, BLOCK, own, scores + first);
         for (size_t i = 0; own < FEW && i < own; i++)
             scores[first + i] = score_state(scorer, scorer->states + i * scorer->program.state_size, lengths[i]);
     }
@@ -397,6 +408,22 @@ foreloop_status foreloop_features(foreloop_scorer *scorer, const foreloop_worklo
     return FORELOOP_OK;
 }
 
+foreloop_status foreloop_features_batch(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
+                                        const size_t *offsets, size_t count, float *features, size_t stride,
+                                        foreloop_error *error) {
+    if (count && !features)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "features_batch: an argument is NULL");
+    FORELOOP_TRY(foreloop_check_batch(scorer, workload, ids, offsets, count, error));
+    if (stride < scorer->model->manifest.plan.count)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "features_batch: the stride is %zu, there are %zu features", stride,
+                             scorer->model->manifest.plan.count);
+    for (size_t i = 0; i < count; i++)
+        FORELOOP_TRY(foreloop_features(scorer, workload, foreloop_sequence(ids, offsets, i),
+                                       offsets[i + 1] - offsets[i], features + i * stride, error));
+    return FORELOOP_OK;
+}
+
 foreloop_status foreloop_rollout(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
                                  size_t id_count, float *latent, foreloop_error *error) {
     FORELOOP_TRY(check_sequence(scorer, workload, ids, id_count, latent, error));
@@ -433,8 +460,8 @@ foreloop_status foreloop_score_details(const foreloop_scorer *scorer, const uint
 
 typedef struct state_header {
     uint64_t fingerprint;
-    uint32_t length; /* actions of known kind */
-    uint32_t unused;
+    uint32_t length;     /* actions of known kind */
+    uint32_t reads_more; /* of foreloop_scorer_ranker */
 } state_header;
 
 static float *state_values(void *state) {
@@ -450,7 +477,8 @@ foreloop_status foreloop_state_begin(foreloop_scorer *scorer, const foreloop_wor
     if (!scorer || !workload || !state || (uintptr_t)state % 16)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "state_begin: an argument is NULL or not aligned to 16");
     FORELOOP_TRY(check_workload(scorer, workload, error));
-    *(state_header *)state = (state_header){.fingerprint = scorer->model->fingerprint};
+    *(state_header *)state =
+        (state_header){.fingerprint = scorer->model->fingerprint, .reads_more = scorer->ranker.reads_more};
     foreloop_rollout_begin(&scorer->model->rollout, &scorer->program, workload->start, state_values(state));
     return FORELOOP_OK;
 }
@@ -461,6 +489,9 @@ static foreloop_status check_state(const foreloop_scorer *scorer, const void *st
     if (((const state_header *)state)->fingerprint != scorer->model->fingerprint)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
                              "the state was not begun by foreloop_state_begin of this model");
+    if (((const state_header *)state)->reads_more != scorer->ranker.reads_more)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "the state was begun with a ranker that reads other features: begin it anew");
     return FORELOOP_OK;
 }
 
@@ -504,7 +535,7 @@ foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer, const void *
                 finish_group(scorer, lengths, i / GROUP * GROUP);
         }
         if (own >= FEW)
-            foreloop_gbdt_margin_block(scorer->model->gbdt, scorer->block, BLOCK, own, scores + first);
+            foreloop_gbdt_margin_block(scorer->ranker.gbdt, scorer->block, BLOCK, own, scores + first);
     }
     return FORELOOP_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "transh/action.h"
 #include "workload.h"
+#include <stdbool.h>
 
 /* Candidates that pass through the trees together, and groups of them that are rolled out together. */
 enum { FORELOOP_BLOCK = 64, FORELOOP_GROUP = FORELOOP_TRANSH_LANES, FORELOOP_SAVED_STATES = 16 };
@@ -17,6 +18,16 @@ typedef struct foreloop_ranked {
 typedef struct foreloop_copy {
     uint32_t from, to;
 } foreloop_copy;
+
+/* The trees that a scorer uses, and where their columns come from. */
+typedef struct foreloop_scorer_ranker {
+    const foreloop_gbdt *gbdt;
+    size_t column_count;
+    const uint32_t *columns;    /* [column_count]: features of the model's plan */
+    const unsigned char *reads; /* [column_count]: 1 for columns that a tree reads */
+    bool reads_more;            /* than the model's own trees: rollouts form all features */
+    bool owned;                 /* the arrays */
+} foreloop_scorer_ranker;
 
 struct foreloop_scorer {
     const foreloop_model *model;
@@ -48,7 +59,18 @@ struct foreloop_scorer {
     size_t heap_capacity, heap_count, heap_limit;
     uint64_t next_index;
     int streaming;
+
+    foreloop_scorer_ranker ranker;
 };
+
+/* The model's own trees. */
+foreloop_scorer_ranker foreloop_ranker_of_model(const foreloop_model *model);
+void foreloop_ranker_release(const foreloop_model *model, foreloop_scorer_ranker *ranker);
+
+/* Sets up everything that depends on the ranker, which is in place. On failure foreloop_scorer_release is still due. */
+foreloop_status foreloop_scorer_prepare(foreloop_scorer *scorer, foreloop_error *error);
+/* Frees what preparing made, and the ranker's arrays. */
+void foreloop_scorer_release(foreloop_scorer *scorer);
 
 /* Candidate i of a batch; `ids` may be NULL when all are empty. */
 static inline const uint32_t *foreloop_sequence(const uint32_t *ids, const size_t *offsets, size_t i) {

@@ -234,6 +234,22 @@ static int set_float(const cli_command *command, const cli_option *option, const
     return CLI_DONE;
 }
 
+void cli_texts_close(cli_texts *texts) {
+    foreloop_release(cli_allocator(), (void *)texts->items);
+    memset(texts, 0, sizeof *texts);
+}
+
+static int add_text(char *target, const char *text) {
+    cli_texts texts;
+    memcpy(&texts, target, sizeof texts);
+    if (foreloop_reserve(cli_allocator(), (void *)&texts.items, &texts.capacity, texts.count, texts.count + 1,
+                         sizeof *texts.items, NULL) != FORELOOP_OK)
+        return cli_fail_memory();
+    texts.items[texts.count++] = text;
+    memcpy(target, &texts, sizeof texts);
+    return CLI_DONE;
+}
+
 /* Stores an option's value; returns CLI_DONE or CLI_USAGE. */
 static int set_value(const cli_command *command, const cli_option *option, const char *text, void *values) {
     char *target = (char *)values + option->offset;
@@ -244,8 +260,11 @@ static int set_value(const cli_command *command, const cli_option *option, const
         memcpy(target, &flag, sizeof flag);
         return CLI_DONE;
     case CLI_TEXT:
+    case CLI_TEXTS:
         if (!*text)
             return cli_fail_usage(command, "the value of --%s is empty", option->name);
+        if (option->type == CLI_TEXTS)
+            return add_text(target, text);
         memcpy(target, &text, sizeof text);
         return CLI_DONE;
     case CLI_COUNT:

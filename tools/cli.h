@@ -13,10 +13,18 @@ enum { CLI_DONE = 0, CLI_BAD_INPUT = 1, CLI_USAGE = 2 };
 typedef enum cli_type {
     CLI_FLAG,     /* bool */
     CLI_TEXT,     /* const char *, never empty */
+    CLI_TEXTS,    /* cli_texts: one for each time that the option is given */
     CLI_COUNT,    /* cli_count */
     CLI_POSITIVE, /* cli_count, from 1 */
     CLI_FLOAT     /* cli_float, finite */
 } cli_type;
+
+/* Texts in the order of the command line; to be released by cli_texts_close. */
+typedef struct cli_texts {
+    const char **items;
+    size_t count, capacity;
+} cli_texts;
+void cli_texts_close(cli_texts *texts);
 
 typedef struct cli_count {
     bool given;
@@ -84,6 +92,6 @@ double cli_clock(void);
 const foreloop_allocator *cli_allocator(void);
 
 extern const cli_command command_rank, command_encode, command_tokenize, command_predict, command_actions,
-    command_inspect, command_pack, command_bench;
+    command_inspect, command_pack, command_bench, command_train_ranker;
 
 #endif

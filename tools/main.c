@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &command_rank,    &command_encode,  &command_tokenize, &command_predict,
-    &command_actions, &command_inspect, &command_pack,     &command_bench,
+    &command_rank,    &command_encode, &command_tokenize, &command_predict,      &command_actions,
+    &command_inspect, &command_pack,   &command_bench,    &command_train_ranker,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
@@ -23,9 +23,9 @@ static void print_overview(FILE *file) {
                         "Ranks a compiler's candidate schedules without compiling or measuring them.\n\n"
                         "Commands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        (void)fprintf(file, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        (void)fprintf(file, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
     (void)fprintf(file,
-                  "  %-10s %s\n\n"
+                  "  %-12s %s\n\n"
                   "Options:\n"
                   "  --version  Print the version.\n"
                   "  -h, --help Print this overview; 'foreloop COMMAND --help' tells about a command.\n\n"

@@ -68,6 +68,28 @@ class _GbdtRows(c.Structure):
                 ("has_missing", c.c_int), ("missing", c.c_float)]
 
 
+class _RankerData(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("rows", c.POINTER(_GbdtRows)), ("groups", c.POINTER(c.c_size_t)),
+                ("group_count", c.c_size_t), ("seconds", c.POINTER(c.c_double)), ("relevances", c.POINTER(c.c_float))]
+
+
+_Progress = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_size_t, c.c_size_t)
+
+
+class _RankerOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("tier", c.c_int), ("objective", c.c_int),
+                ("pairs", c.c_int), ("pair_count", c.c_size_t), ("linear_gain", c.c_int),
+                ("keep_gradient_scale", c.c_int), ("keep_pair_scale", c.c_int), ("grades", c.c_uint),
+                ("grade_power", c.c_float), ("rounds", c.c_size_t), ("depth", c.c_size_t), ("bins", c.c_size_t),
+                ("eta", c.c_float), ("lambda_", c.c_float), ("min_child_weight", c.c_float),
+                ("min_split_gain", c.c_float), ("subsample", c.c_float), ("columns_by_tree", c.c_float),
+                ("columns_by_node", c.c_float), ("seed", c.c_uint64), ("base_score", c.c_float),
+                ("start", c.c_void_p), ("feature_names", c.POINTER(c.c_char_p)), ("feature_name_count", c.c_size_t),
+                ("parallel", c.c_void_p), ("progress", _Progress), ("progress_user", c.c_void_p)]
+
+
+RANKER_OBJECTIVES = {"ndcg": 0, "pairwise": 1, "squared_error": 2}
+RANKER_PAIRS = {"top": 0, "mean": 1}
 GBDT_OUTPUTS = {"prediction": 0, "margin": 1, "leaf_sum": 2, "leaf_index": 3}
 IMPORTANCE_KINDS = ["weight", "gain", "cover", "total_gain", "total_cover"]
 
@@ -219,6 +241,57 @@ class Library:
                               close="foreloop_gbdt_close")
         return self._open(Gbdt, "foreloop_gbdt_open", os.fsencode(source), c.byref(options),
                           close="foreloop_gbdt_close")
+
+    # -- training a ranker
+
+    @staticmethod
+    def _ranker_data(rows, groups, seconds, relevances):
+        """The struct, and what it points into. `groups`: the rows of each group."""
+        rows, given = Gbdt._rows(rows, None)
+        offsets = np.zeros(len(groups) + 1, np.uintp)
+        offsets[1:] = np.cumsum(groups)
+        keep = [rows, given, offsets]
+        data = _RankerData(c.sizeof(_RankerData), c.pointer(given), _pointer(offsets, c.c_size_t), len(groups))
+        if seconds is not None:
+            keep.append(np.ascontiguousarray(seconds, np.float64))
+            data.seconds = _pointer(keep[-1], c.c_double)
+        if relevances is not None:
+            keep.append(np.ascontiguousarray(relevances, np.float32))
+            data.relevances = _pointer(keep[-1], c.c_float)
+        return data, keep
+
+    def _ranker_options(self, values):
+        options, keep = _RankerOptions(), []
+        self.dll.foreloop_ranker_options_init(c.byref(options), c.c_size_t(c.sizeof(options)))
+        for name, value in values.items():
+            if name == "feature_names":
+                options.feature_names = (c.c_char_p * len(value))(*[n.encode() for n in value])
+                options.feature_name_count = len(value)
+            elif name == "start":
+                options.start = value.pointer
+            elif name == "progress":
+                keep.append(_Progress(lambda _, done, rounds: int(bool(value(done, rounds)))))
+                options.progress = keep[-1]
+            else:
+                value = {"objective": RANKER_OBJECTIVES, "pairs": RANKER_PAIRS}.get(name, {}).get(value, value)
+                setattr(options, "lambda_" if name == "lambda" else name, value)
+        return options, keep
+
+    def train_ranker(self, rows, groups, seconds=None, relevances=None, **options):
+        """A Gbdt from rows [n][features], the rows of each group, and times or relevances. Options as in
+        foreloop_ranker_options; lambda as lambda_, objective and pairs by name."""
+        data, keep = self._ranker_data(rows, groups, seconds, relevances)
+        given, more = self._ranker_options(options)
+        return self._open(Gbdt, "foreloop_ranker_train", c.byref(data), c.byref(given), close="foreloop_gbdt_close")
+
+    def ranker_ndcg(self, rows, groups, scores, seconds=None, relevances=None, k=0, **options):
+        """Mean NDCG@k of scores over the groups."""
+        data, keep = self._ranker_data(rows, groups, seconds, relevances)
+        given, more = self._ranker_options(options)
+        scores, result = np.ascontiguousarray(scores, np.float32), c.c_double()
+        self.call("foreloop_ranker_ndcg", c.byref(data), c.byref(given), _pointer(scores, c.c_float), c.c_size_t(k),
+                  c.byref(result))
+        return result.value
 
     def records(self, path, full_trace=False):
         """Yields a dict for each record, and an Error object for each line that cannot be used."""
@@ -377,6 +450,17 @@ class Gbdt(Handle):
                           _pointer(result, c.c_float))
         return result
 
+    def save(self, path):
+        self.library.call("foreloop_gbdt_save", self.pointer, os.fsencode(path))
+
+    def to_json(self):
+        """The model as save_model JSON."""
+        needed = c.c_size_t()
+        self.library.call("foreloop_gbdt_save_memory", self.pointer, None, c.c_size_t(0), c.byref(needed))
+        buffer = c.create_string_buffer(needed.value)
+        self.library.call("foreloop_gbdt_save_memory", self.pointer, buffer, needed, c.byref(needed))
+        return buffer.raw[:needed.value]
+
     def importance(self, kind):
         """Scores by feature; `kind` is one of IMPORTANCE_KINDS."""
         result = np.empty(self.info["feature_count"], np.float64)
@@ -486,6 +570,21 @@ class Scorer(Handle):
 
     def features(self, workload, sequence):
         return self._vector("foreloop_features", workload, sequence, self.model.info["feature_count"])
+
+    def features_batch(self, workload, sequences):
+        """Features [sequences][feature_count]."""
+        ids, offsets = self._csr(sequences)
+        count = self.model.info["feature_count"]
+        result = np.empty((len(sequences), count), np.float32)
+        self.library.call("foreloop_features_batch", self.pointer, workload.pointer, _pointer(ids, c.c_uint32),
+                          _pointer(offsets, c.c_size_t), c.c_size_t(len(sequences)), _pointer(result, c.c_float),
+                          c.c_size_t(count))
+        return result
+
+    def set_ranker(self, ranker):
+        """A Gbdt, which must stay open, or None for the model's own."""
+        self.library.call("foreloop_scorer_set_ranker", self.pointer, None if ranker is None else ranker.pointer)
+        self._ranker = ranker
 
     def rollout(self, workload, sequence):
         return self._vector("foreloop_rollout", workload, sequence, self.model.info["latent_size"])

@@ -135,6 +135,43 @@ static bool margins_are_finite(const foreloop_gbdt *gbdt) {
     return fabs((double)gbdt->base_margins[0]) + largest * (double)gbdt->tree_count < FLT_MAX;
 }
 
+foreloop_status foreloop_model_match_ranker(const foreloop_model *model, const foreloop_gbdt *gbdt, const char *file,
+                                            uint32_t **columns, foreloop_error *error) {
+    const foreloop_feature_plan *plan = &model->manifest.plan;
+    foreloop_gbdt_info info = {.size = sizeof info};
+    foreloop_gbdt_get_info(gbdt, &info);
+    const size_t count = info.feature_count;
+    if (info.output_count != 1)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%s: a ranker must have one output, not %zu", file,
+                             info.output_count);
+    if (count > plan->count)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                             "%s: the ranker has %zu features, but model.json lists %zu: retrain the ranker on this "
+                             "manifest",
+                             file, count, plan->count);
+    if (info.tree_count == 0)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%s: the ranker has no trees", file);
+    if (!margins_are_finite(gbdt))
+        return foreloop_fail(error, FORELOOP_ERROR_VALUE, "%s: the sum of the leaves can overflow", file);
+    uint32_t *made = foreloop_allocate(&model->allocator, count, sizeof *made);
+    if (!made)
+        return foreloop_fail_memory(error, count, sizeof *made, "the ranker's features");
+    for (size_t i = 0; i < count; i++) {
+        const char *name = foreloop_gbdt_feature_name(gbdt, i);
+        size_t feature = name ? find_feature(plan, name, i) : i;
+        if (feature == plan->count) {
+            foreloop_release(&model->allocator, made);
+            return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                                 "%s: the ranker's feature '%.60s' is not among the features of model.json: retrain "
+                                 "the ranker on this manifest",
+                                 file, name);
+        }
+        made[i] = (uint32_t)feature;
+    }
+    *columns = made;
+    return FORELOOP_OK;
+}
+
 /* From its compiled form where there is one that fits. */
 static foreloop_status open_ranker(foreloop_model *model, const char *file, foreloop_error *error) {
     const foreloop_bytes text = model->bundle.texts[FORELOOP_BUNDLE_RANKER];
@@ -150,39 +187,17 @@ static foreloop_status open_ranker(foreloop_model *model, const char *file, fore
 
 static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error) {
     const char *file = foreloop_bundle_text_names[FORELOOP_BUNDLE_RANKER];
-    const foreloop_feature_plan *plan = &model->manifest.plan;
     FORELOOP_TRY(open_ranker(model, file, error));
     model->gbdt_info.size = sizeof model->gbdt_info;
     foreloop_gbdt_get_info(model->gbdt, &model->gbdt_info);
-    size_t columns = model->gbdt_info.feature_count;
-    if (model->gbdt_info.output_count != 1)
-        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%s: a ranker must have one output, not %zu", file,
-                             model->gbdt_info.output_count);
     /* A dump without names has only as many columns as its trees read; a model file tells the exact number. */
-    bool exact = strcmp(model->gbdt_info.objective, "unknown") != 0;
-    if (columns > plan->count || (exact && columns < plan->count))
+    const bool exact = strcmp(model->gbdt_info.objective, "unknown") != 0;
+    if (exact && model->gbdt_info.feature_count < model->manifest.plan.count)
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
                              "%s: the ranker has %zu features, but model.json lists %zu: retrain the ranker on this "
                              "manifest",
-                             file, columns, plan->count);
-    if (model->gbdt_info.tree_count == 0)
-        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "%s: the ranker has no trees", file);
-    if (!margins_are_finite(model->gbdt))
-        return foreloop_fail(error, FORELOOP_ERROR_VALUE, "%s: the sum of the leaves can overflow", file);
-    model->ranker_columns = foreloop_allocate(&model->allocator, columns, sizeof *model->ranker_columns);
-    if (!model->ranker_columns)
-        return foreloop_fail_memory(error, columns, sizeof *model->ranker_columns, "the ranker's features");
-    for (size_t i = 0; i < columns; i++) {
-        const char *name = foreloop_gbdt_feature_name(model->gbdt, i);
-        size_t feature = name ? find_feature(plan, name, i) : i;
-        if (feature == plan->count)
-            return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
-                                 "%s: the ranker's feature '%.60s' is not among the features of model.json: retrain "
-                                 "the ranker on this manifest",
-                                 file, name);
-        model->ranker_columns[i] = (uint32_t)feature;
-    }
-    return FORELOOP_OK;
+                             file, model->gbdt_info.feature_count, model->manifest.plan.count);
+    return foreloop_model_match_ranker(model, model->gbdt, file, &model->ranker_columns, error);
 }
 
 /* After the ranker, whose trees say which features have to be formed. */

@@ -23,4 +23,9 @@ struct foreloop_model {
     foreloop_rollout_plan rollout;
 };
 
+/* Checks that a ranker can score this model's features, and finds the feature of the plan that each of its columns is,
+ * in memory of the model's allocator. `file` names it in messages. */
+foreloop_status foreloop_model_match_ranker(const foreloop_model *model, const foreloop_gbdt *gbdt, const char *file,
+                                            uint32_t **columns, foreloop_error *error);
+
 #endif

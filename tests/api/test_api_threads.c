@@ -41,6 +41,72 @@ static void *work(void *argument) {
     return (void *)differ;
 }
 
+/* ---- Training by the caller's threads ---- */
+
+typedef struct loop {
+    void (*task)(void *argument, size_t index);
+    void *argument;
+    size_t begin, end;
+} loop;
+
+static void *run_share(void *argument) {
+    const loop *share = argument;
+    for (size_t i = share->begin; i < share->end; i++)
+        share->task(share->argument, i);
+    return NULL;
+}
+
+static void run_tasks(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument) {
+    pthread_t threads[THREADS];
+    loop shares[THREADS];
+    (void)user;
+    for (size_t i = 0; i < THREADS; i++) {
+        shares[i] = (loop){task, argument, count * i / THREADS, count * (i + 1) / THREADS};
+        if (pthread_create(&threads[i], NULL, run_share, &shares[i]) != 0)
+            exit(99);
+    }
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void test_training(void) {
+    enum { ROWS = 300, COLUMNS = 60 };
+    static float values[ROWS * COLUMNS], margins[2][ROWS];
+    double seconds[ROWS];
+    const size_t groups[] = {0, 100, 200, ROWS};
+    const foreloop_parallel_for parallel = {run_tasks, NULL};
+    uint32_t state = 1;
+    for (size_t i = 0; i < ROWS * COLUMNS; i++) {
+        state = state * 1664525u + 1013904223u;
+        values[i] = (float)(state >> 8);
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        seconds[i] = 1.0 + (double)values[i * COLUMNS] + 0.5 * (double)values[i * COLUMNS + 1];
+    for (int threaded = 0; threaded < 2; threaded++) {
+        foreloop_gbdt_rows rows;
+        foreloop_ranker_data data;
+        foreloop_ranker_options options;
+        foreloop_gbdt *ranker = NULL;
+        foreloop_gbdt_rows_init(&rows, sizeof rows);
+        rows.values = values;
+        rows.row_count = ROWS;
+        rows.column_count = COLUMNS;
+        foreloop_ranker_data_init(&data, sizeof data);
+        data.rows = &rows;
+        data.groups = groups;
+        data.group_count = 3;
+        data.seconds = seconds;
+        foreloop_ranker_options_init(&options, sizeof options);
+        options.rounds = 4;
+        options.parallel = threaded ? &parallel : NULL;
+        CHECK(foreloop_ranker_train(&ranker, &data, &options, NULL) == FORELOOP_OK &&
+                  foreloop_gbdt_predict(ranker, values, ROWS, COLUMNS, 1, margins[threaded], NULL) == FORELOOP_OK,
+              "training by %s", threaded ? "threads" : "one thread");
+        foreloop_gbdt_close(ranker);
+    }
+    CHECK(memcmp(margins[0], margins[1], sizeof margins[0]) == 0, "the same bits");
+}
+
 int main(int argc, char **argv) {
     static shared s;
     fixture_open(&s.fix, argc, argv);
@@ -84,5 +150,6 @@ int main(int argc, char **argv) {
     foreloop_workload_close(workload);
     foreloop_model_close(model);
     fixture_close(&s.fix);
+    test_training();
     return tap_done();
 }

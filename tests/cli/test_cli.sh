@@ -644,6 +644,54 @@ else
     check "the default bundle is found in ./weights" exits 0
 fi
 
+# ---- train-ranker ----
+
+{
+    echo 'speed,size,noise'
+    i=0
+    while [ $i -lt 40 ]; do
+        echo "$((i * 7 % 40)),$((i % 4)),$((i * 13 % 11))"
+        i=$((i + 1))
+    done
+} >"$directory/rows.csv"
+sed 1d "$directory/rows.csv" | awk -F, '{print 1 / (1 + $1)}' >"$directory/seconds.csv"
+sed 1d "$directory/rows.csv" | awk -F, '{print int($1 / 2)}' >"$directory/relevances.csv"
+awk 'BEGIN {for (i = 0; i < 40; i++) print i % 2}' >"$directory/groups.csv"
+train_tables() { run train-ranker "$directory/rows.csv" --groups "$directory/groups.csv" "$@"; }
+train_tables --seconds "$directory/seconds.csv" -o "$directory/trained.json" --rounds 20
+check "train-ranker on tables" exits 0
+check "train-ranker tells what it did" out_has "40 candidates in 2 groups, 3 features: 20 trees"
+run predict --ranker "$directory/trained.json" "$directory/rows.csv"
+check "its trees are read by name" exits 0
+check "and predict each row" lines_are out 40
+train_tables --seconds "$directory/seconds.csv" -o "$directory/again.json" --rounds 12
+train_tables --seconds "$directory/seconds.csv" -o "$directory/again.json" --rounds 8 --start "$directory/again.json" --json
+check "train-ranker goes on" out_has '"trees":20,.*"before":{"ndcg":.*"after":{"ndcg":'
+check "12 trees and 8 more are 20 trees" cmp "$directory/trained.json" "$directory/again.json"
+train_tables --relevances "$directory/relevances.csv" -o "$directory/again.json" --rounds 5 --folds 2 --json
+check "train-ranker on relevances, with folds" out_has '"before":null,"after":{.*"unseen":{"ndcg":[0-9.]*,"pairwise":[0-9.]*}}'
+train_tables --seconds "$directory/groups.csv" -o "$directory/none.json"
+check "times of 0" fails 1 "row 0: its time must be above 0"
+check "and no file is made" test ! -e "$directory/none.json"
+train_tables --seconds "$directory/rows.csv" -o "$directory/none.json"
+check "too many times" fails 1 "give one for each row"
+train_tables --seconds "$directory/seconds.csv" -o "$directory/none.json" --folds 3
+check "more folds than groups" fails 1 "more than the 2 groups"
+train_tables --seconds "$directory/seconds.csv" -o "$directory/none.json" --eta 2
+check "an option out of range" fails 1 "eta must be"
+train_tables --seconds "$directory/seconds.csv" -o "$directory/none.json" --objective map
+check "an unknown objective" fails 2 "ndcg, pairwise or squared-error"
+train_tables --seconds "$directory/seconds.csv"
+check "train-ranker without an output" fails 2 "-o FILE"
+train_tables -o "$directory/none.json"
+check "train-ranker without times" fails 2 "one of --seconds and --relevances"
+run train-ranker -o "$directory/none.json"
+check "train-ranker without data" fails 2 "give FEATURES"
+run train-ranker -w a -w b -r c -o "$directory/none.json"
+check "a program without records" fails 2 "2 times -w and 1 times -r"
+train_tables --seconds "$directory/seconds.csv" -o "$directory/absent/none.json" --rounds 2
+check "train-ranker into nowhere" fails 1 "cannot write the trees"
+
 # ---- The trained bundle on a measured database ----
 
 trained=$root/weights/default
@@ -658,6 +706,12 @@ for database in "$root"/examples/data/*/; do
     check "$name: no kind is unknown" sh -c "! grep -q '^unknown kinds' '$directory/out'"
     accuracy=$(sed -n 's/^pairs in the right order  *\([0-9]*\).*/\1/p' "$directory/out")
     check "$name: $accuracy % of the pairs are in the right order, more than by chance" test "${accuracy:-0}" -gt 50
+    run rank -m "$trained" -w "$database/workload.txt" -r "$database/database_tuning_record.json" --json
+    set -- -m "$trained" -w "$database/workload.txt" -r "$database/database_tuning_record.json" --rounds 10 --json
+    run train-ranker "$@" --continue -o "$directory/adapted.json"
+    check "$name: trees are added to the model's" out_has '"before":{"ndcg":.*"after":{"ndcg":'
+    run train-ranker "$@" "$@" -o "$directory/adapted.json"
+    check "$name: several programs" out_has '"groups":2,'
     run rank -m "$trained" -w "$database/workload.txt" -r "$database/database_tuning_record.json" --json
     check "$name: scores fall" sh -c "sed 's/.*\"score\":\([^,]*\),.*/\1/' '$directory/out' | sort -rg -c"
 done

@@ -2,7 +2,7 @@
 
 _foreloop() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-    local commands="rank encode tokenize predict actions inspect pack bench help"
+    local commands="rank encode tokenize predict actions inspect pack bench train-ranker help"
     local options
     COMPREPLY=()
 
@@ -11,13 +11,20 @@ _foreloop() {
         return
     fi
     case $previous in
-    -m | --model | -w | --workload | -r | --records | --hardware | --hf | --tokenizer | --ranker | --tree-weights | -o | --output)
+    -m | --model | -w | --workload | -r | --records | --hardware | --hf | --tokenizer | --ranker | --tree-weights | --groups | --seconds | --relevances | --start | -o | --output)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
     --precision)
         mapfile -t COMPREPLY < <(compgen -W "f32 bf16 int8 int8_row" -- "$word")
+        return
+        ;;
+    --pairs)
+        mapfile -t COMPREPLY < <(compgen -W "top mean" -- "$word")
+        return
+        ;;
+    --pair-count | --grades | --rounds | --depth | --bins | --eta | --lambda | --min-child-weight | --subsample | --columns | --seed | --folds)
         return
         ;;
     --top | --workload-index | --base-score | --objective | --num-class | --num-parallel-tree | --tier | --runs)
@@ -33,6 +40,7 @@ _foreloop() {
     inspect) options="--cpu --json" ;;
     pack) options="--output --json" ;;
     bench) options="--tier --precision --amx --model --tokenizer --runs --json" ;;
+    train-ranker) options="--output --groups --seconds --relevances --model --workload --records --hardware --continue --start --objective --pairs --pair-count --grades --rounds --depth --bins --eta --lambda --min-child-weight --subsample --columns --seed --folds --json" ;;
     help)
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
         return
