@@ -471,13 +471,6 @@ FORELOOP_API foreloop_status foreloop_gbdt_save_memory(const foreloop_gbdt *gbdt
 
 /* ---- Training a ranker ------------------------------------------------------------------------------------------- */
 
-/* A loop that the caller spreads over its threads: `run` calls task(argument, i) once for each i from 0 to count - 1,
- * on any threads and in any order, and returns when all calls have returned. */
-typedef struct foreloop_parallel_for {
-    void (*run)(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument);
-    void *user;
-} foreloop_parallel_for;
-
 /* Measured candidates. Those of one workload on one machine are a group, and only they are compared with each other:
  * group g is the rows groups[g] to groups[g + 1] - 1, from 0 to the number of rows; groups may be empty. */
 typedef struct foreloop_ranker_data {
