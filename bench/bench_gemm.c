@@ -1,9 +1,9 @@
 /*
  * Time of the linear layers' kernels on every shape that CodeBERT's size and 4 x 256 have, at 16, 128 and 512 rows, one
- * thread: this library in every precision, beside OpenBLAS and oneDNN where they were there when it was built. By turns;
- * the best of all rounds, in operations a second (two for a multiplication and addition). This library's figures hold
- * the preparation of x (rounding, quantising) and the bias; the other libraries get x in the type that they multiply,
- * and weights in the layout that they ask for.
+ * thread: this library in every precision, beside OpenBLAS and oneDNN where they were there when it was built. By
+ * turns; the best of all rounds, in operations a second (two for a multiplication and addition). This library's figures
+ * hold the preparation of x (rounding, quantising) and the bias; the other libraries get x in the type that they
+ * multiply, and weights in the layout that they ask for.
  *
  *     bench_gemm [--rounds N] [--rows N] [--json]
  */
@@ -28,8 +28,8 @@ typedef struct gemm_shape {
     size_t in, out;
 } gemm_shape;
 
-static const gemm_shape shapes[] = {{"12x768", 768, 2304}, {"12x768", 768, 768},  {"12x768", 768, 3072},
-                                    {"12x768", 3072, 768}, {"4x256", 256, 768},   {"4x256", 256, 256},
+static const gemm_shape shapes[] = {{"12x768", 768, 2304}, {"12x768", 768, 768}, {"12x768", 768, 3072},
+                                    {"12x768", 3072, 768}, {"4x256", 256, 768},  {"4x256", 256, 256},
                                     {"4x256", 256, 1024},  {"4x256", 1024, 256}};
 static const size_t row_counts[] = {16, 128, 512};
 
@@ -135,7 +135,8 @@ static dnnl_memory_t onednn_memory(const bench *b, const dnnl_memory_desc_t *des
 
 /* A matrix product of these types; s->primitive stays NULL where there is none. */
 static void open_onednn(const bench *b, subject *s, size_t rows, const gemm_shape *shape) {
-    const dnnl_dims_t x = {(dnnl_dim_t)rows, (dnnl_dim_t)shape->in}, w = {(dnnl_dim_t)shape->in, (dnnl_dim_t)shape->out};
+    const dnnl_dims_t x = {(dnnl_dim_t)rows, (dnnl_dim_t)shape->in},
+                      w = {(dnnl_dim_t)shape->in, (dnnl_dim_t)shape->out};
     const dnnl_dims_t y = {(dnnl_dim_t)rows, (dnnl_dim_t)shape->out};
     dnnl_memory_desc_t input, weight, result;
     dnnl_matmul_desc_t description;
@@ -169,8 +170,10 @@ static void close_onednn(subject *s) {
 static void multiply(bench *b, const subject *s, size_t rows, const gemm_shape *shape) {
     const size_t in = shape->in, out = shape->out;
     if (s->kernel.packed_size) {
-        const foreloop_linear_call call = {rows,      in,      out,  b->x, in, s->kernel.prepare ? b->prepared : NULL,
-                                           s->packed, b->bias, FORELOOP_EPILOGUE_NONE, NULL, b->y, out};
+        const foreloop_linear_call call = {rows,      in,      out,
+                                           b->x,      in,      s->kernel.prepare ? b->prepared : NULL,
+                                           s->packed, b->bias, FORELOOP_EPILOGUE_NONE,
+                                           NULL,      b->y,    out};
         if (s->kernel.prepare)
             s->kernel.prepare(b->prepared, b->x, in, rows, in, 0, rows);
         s->kernel.run(&call, 0, rows, 0, out);

@@ -166,7 +166,7 @@ static void test_errors(foreloop_encoder *encoder) {
           "a count that overflows: %s", error.message);
 }
 
-static void test_tier(const char *directory, foreloop_tier tier) {
+static void test_tier(const char *directory, foreloop_tier tier, foreloop_precision precision) {
     foreloop_options options;
     foreloop_transformer *transformer;
     foreloop_encoder *encoder = NULL;
@@ -176,7 +176,9 @@ static void test_tier(const char *directory, foreloop_tier tier) {
     const foreloop_allocator allocator = failing_allocator_use(&memory);
     options.allocator = &allocator;
     options.tier = tier;
-    const char *name = foreloop_tier_name(tier);
+    options.precision = precision;
+    char name[64];
+    snprintf(name, sizeof name, "%s, %s", foreloop_tier_name(tier), foreloop_precision_name(precision));
     if (!CHECK(foreloop_transformer_open(&transformer, directory, &options, &error) == FORELOOP_OK &&
                    foreloop_encoder_create(&encoder, transformer, &error) == FORELOOP_OK,
                "%s: open %s", name, error.message))
@@ -189,11 +191,43 @@ static void test_tier(const char *directory, foreloop_tier tier) {
     test_shares(encoder, name);
     test_pool(encoder, name);
     test_errors(encoder);
-    if (tier == foreloop_tier_detect())
+    if (tier == foreloop_tier_detect() && precision == FORELOOP_PRECISION_F32)
         test_fork(encoder);
     foreloop_encoder_close(encoder);
     foreloop_transformer_close(transformer);
     CHECK(memory.live == 0, "%s: all memory is returned", name);
+}
+
+/* Options that there are not, and masks that leave the reference. */
+static void test_options(const char *directory) {
+    foreloop_options options;
+    foreloop_transformer *transformer = NULL;
+    foreloop_error error = {.message = ""};
+    foreloop_options_init(&options, sizeof options);
+    options.precision = (foreloop_precision)(FORELOOP_PRECISION_INT8_ROW + 1);
+    CHECK(foreloop_transformer_open(&transformer, directory, &options, &error) == FORELOOP_ERROR_ARGUMENT &&
+              !transformer,
+          "a precision that there is not: %s", error.message);
+    options.precision = FORELOOP_PRECISION_INT8;
+    options.tier = (foreloop_tier)(FORELOOP_TIER_AVX512 + 1);
+    CHECK(foreloop_transformer_open(&transformer, directory, &options, &error) == FORELOOP_ERROR_ARGUMENT &&
+              !transformer,
+          "a tier that there is not: %s", error.message);
+    options.tier = FORELOOP_TIER_BEST;
+    options.cpu_features_off = ~0u;
+    CHECK(foreloop_cpu_features_chosen(&options) == 0, "all features off");
+    options.cpu_features_off = 0;
+    options.use_amx = 1;
+    const unsigned chosen = foreloop_cpu_features_chosen(&options), present = foreloop_cpu_features_detect();
+    CHECK((chosen & ~present) == 0, "what is used is there");
+    CHECK(foreloop_transformer_open(&transformer, directory, &options, &error) == FORELOOP_OK,
+          "AMX asked for, there or not: %s", error.message);
+    foreloop_transformer_close(transformer);
+    CHECK(strcmp(foreloop_precision_name(FORELOOP_PRECISION_INT8_ROW), "int8_row") == 0 &&
+              strcmp(foreloop_precision_name((foreloop_precision)9), "unknown") == 0 &&
+              strcmp(foreloop_cpu_feature_name(FORELOOP_CPU_AMX_INT8), "amx_int8") == 0 &&
+              strcmp(foreloop_cpu_feature_name((foreloop_cpu_feature)3), "unknown") == 0,
+          "names");
 }
 
 static void test_workloads(const char *directory) {
@@ -259,7 +293,9 @@ int main(int argc, char **argv) {
     const char *root = argc > 1 ? argv[1] : ".";
     make_texts();
     for (foreloop_tier tier = FORELOOP_TIER_REF; tier <= foreloop_tier_detect(); tier++)
-        test_tier(path(root, "transformer/roberta"), tier);
+        for (int precision = FORELOOP_PRECISION_F32; precision <= FORELOOP_PRECISION_INT8_ROW; precision++)
+            test_tier(path(root, "transformer/roberta"), tier, (foreloop_precision)precision);
+    test_options(path(root, "transformer/roberta"));
     test_workloads(path(root, "bundle"));
     return tap_done();
 }

@@ -132,7 +132,7 @@ int main(void) {
             tap_skip("this machine lacks a tier");
             continue;
         }
-        foreloop_kernels_init(&kernels, tier);
+        foreloop_kernels_init(&kernels, tier, 0);
         CHECK(kernels.attention.tier == tier, "the kernels are of the tier %s", tier_names[tier]);
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
             for (size_t w = c % 2; w < sizeof widths / sizeof *widths; w += 2) {

@@ -129,8 +129,7 @@ static void check_choice(void) {
             continue;
         kernels[i].init(&expected);
         foreloop_linear_bf16_init(&chosen, FORELOOP_CPU_AVX2 | kernels[i].features);
-        CHECK(strcmp(chosen.name, expected.name) == 0 && chosen.tier == expected.tier, "%s is chosen",
-              kernels[i].name);
+        CHECK(strcmp(chosen.name, expected.name) == 0 && chosen.tier == expected.tier, "%s is chosen", kernels[i].name);
     }
 }
 

@@ -197,8 +197,8 @@ int main(void) {
             tap_skip("this machine lacks a tier");
             continue;
         }
-        foreloop_kernels_init(&kernels, tier);
-        const foreloop_linear *linear = &kernels.linear[FORELOOP_LINEAR_F32];
+        foreloop_kernels_init(&kernels, tier, 0);
+        const foreloop_linear *linear = &kernels.linear[FORELOOP_PRECISION_F32];
         CHECK(linear->tier == tier && kernels.tier == tier, "the kernels are of the tier %s", tier_names[tier]);
         check_shapes(linear, tier_names[tier]);
         check_random(linear, tier_names[tier]);

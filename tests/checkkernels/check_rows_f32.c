@@ -125,7 +125,7 @@ int main(void) {
             tap_skip("this machine lacks a tier");
             continue;
         }
-        foreloop_kernels_init(&kernels, tier);
+        foreloop_kernels_init(&kernels, tier, 0);
         check_norm(kernels.layer_norm, tier_names[tier]);
         for (size_t i = 0; i < FORELOOP_ACTIVATION_COUNT; i++)
             check_activation(kernels.activation[i], (foreloop_activation)i, names[i], tier_names[tier]);

@@ -3,35 +3,15 @@
 #ifndef FORELOOP_TESTS_LINEAR_CASE_H
 #define FORELOOP_TESTS_LINEAR_CASE_H
 
+#include "guarded.h"
 #include "kernels_cpu/linear.h"
-#include "random.h"
 #include "tap.h"
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-typedef struct guarded_block {
-    void *data, *mapping;
-    size_t mapped;
-} guarded_block;
-
-/* `size` bytes, aligned to `alignment`, with no more than that much room behind them before a page that may not be
- * touched, and one such page before the first. */
-static guarded_block guarded_open(size_t size, size_t alignment) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page - 1) / page * page;
-    guarded_block block = {.mapped = whole + 2 * page};
-    char *start = mmap(NULL, block.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED || mprotect(start, page, PROT_NONE) != 0 ||
-        mprotect(start + page + whole, page, PROT_NONE) != 0)
-        exit(1);
-    block.mapping = start;
-    block.data = start + page + (whole - size) / alignment * alignment;
-    return block;
-}
-
-static void guarded_close(guarded_block *block) {
-    munmap(block->mapping, block->mapped);
+/* `size` bytes, aligned to 64. */
+static guarded guarded_bytes(size_t size) {
+    return guarded_make((size + 63) / 64 * (64 / sizeof(float)), 0);
 }
 
 typedef struct linear_case {
@@ -55,13 +35,9 @@ static void case_close(linear_case *c) {
     free(c->residual);
 }
 
-static float draw(random_source *random) {
-    return (float)random_below(random, 2000001) / 1000000.0f - 1;
-}
-
 static void fill(random_source *random, float *values, size_t count, float scale) {
     for (size_t i = 0; i < count; i++)
-        values[i] = draw(random) * scale;
+        values[i] = guarded_draw(random) * scale;
 }
 
 /* The end that a part reaches from `begin`: one or a few units further. */
@@ -70,29 +46,30 @@ static size_t part_end(random_source *random, size_t begin, size_t unit, size_t 
     return end < count ? end : count;
 }
 
-/* y[rows][out], dense, from the kernel: everything at once, or (`parts` not NULL) prepared and run in parts. Strides and
- * pages are odd: a write or read outside ends the program. */
+/* y[rows][out], dense, from the kernel: everything at once, or (`parts` not NULL) prepared and run in parts. Strides
+ * and pages are odd: a write or read outside ends the program. */
 static void case_run(const linear_case *c, const foreloop_linear *kernel, foreloop_epilogue epilogue,
                      random_source *parts, float *y) {
     const size_t x_stride = c->in + 3, y_stride = c->out + 5;
-    guarded_block x = guarded_open(((c->rows - 1) * x_stride + c->in) * sizeof(float), sizeof(float));
-    guarded_block packed = guarded_open(kernel->packed_size(c->in, c->out), 64);
-    guarded_block prepared = guarded_open(kernel->prepared_size ? kernel->prepared_size(c->rows, c->in) : 64, 64);
-    guarded_block bias = guarded_open(c->out * sizeof(float), sizeof(float));
-    guarded_block result = guarded_open(((c->rows - 1) * y_stride + c->out) * sizeof(float), sizeof(float));
-    memset(prepared.data, 0xff, kernel->prepared_size ? kernel->prepared_size(c->rows, c->in) : 64);
-    memcpy(bias.data, c->bias, c->out * sizeof(float));
+    guarded x = guarded_make((c->rows - 1) * x_stride + c->in, 0);
+    guarded packed = guarded_bytes(kernel->packed_size(c->in, c->out));
+    guarded prepared = guarded_bytes(kernel->prepared_size ? kernel->prepared_size(c->rows, c->in) : 64);
+    guarded bias = guarded_make(c->out, 0);
+    guarded result = guarded_make((c->rows - 1) * y_stride + c->out, 0);
+    memset(prepared.values, 0xff, prepared.count * sizeof(float));
+    memcpy(bias.values, c->bias, c->out * sizeof(float));
     for (size_t r = 0; r < c->rows; r++) {
-        memcpy((float *)x.data + r * x_stride, c->x + r * c->in, c->in * sizeof(float));
-        memcpy((float *)result.data + r * y_stride, c->residual + r * c->out, c->out * sizeof(float));
+        memcpy(x.values + r * x_stride, c->x + r * c->in, c->in * sizeof(float));
+        memcpy(result.values + r * y_stride, c->residual + r * c->out, c->out * sizeof(float));
     }
-    kernel->pack(packed.data, c->weight, c->in, c->out);
+    kernel->pack(packed.values, c->weight, c->in, c->out);
     /* The residual is y itself, as an encoder has it. */
-    const foreloop_linear_call call = {c->rows,   c->in,    c->out,      x.data,      x_stride, prepared.data,
-                                       packed.data, bias.data, epilogue, result.data, result.data, y_stride};
+    const foreloop_linear_call call = {c->rows,  c->in,           c->out,        x.values,
+                                       x_stride, prepared.values, packed.values, bias.values,
+                                       epilogue, result.values,   result.values, y_stride};
     for (size_t r = 0, end; kernel->prepare && r < c->rows; r = end) {
         end = parts ? part_end(parts, r, kernel->row_unit, c->rows) : c->rows;
-        kernel->prepare(prepared.data, x.data, x_stride, c->rows, c->in, r, end);
+        kernel->prepare(prepared.values, x.values, x_stride, c->rows, c->in, r, end);
     }
     for (size_t r = 0, row_end; r < c->rows; r = row_end) {
         row_end = parts ? part_end(parts, r, kernel->row_unit, c->rows) : c->rows;
@@ -102,12 +79,12 @@ static void case_run(const linear_case *c, const foreloop_linear *kernel, forelo
         }
     }
     for (size_t r = 0; r < c->rows; r++)
-        memcpy(y + r * c->out, (float *)result.data + r * y_stride, c->out * sizeof(float));
-    guarded_close(&x);
-    guarded_close(&packed);
-    guarded_close(&prepared);
-    guarded_close(&bias);
-    guarded_close(&result);
+        memcpy(y + r * c->out, result.values + r * y_stride, c->out * sizeof(float));
+    guarded_free(&x);
+    guarded_free(&packed);
+    guarded_free(&prepared);
+    guarded_free(&bias);
+    guarded_free(&result);
 }
 
 /* NaNs count as equal: which one comes out of a sum is not defined. */

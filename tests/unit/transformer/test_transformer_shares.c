@@ -124,7 +124,7 @@ static void test_tier(const made_weights *made, foreloop_tier tier, float *refer
                                                 .type_count = 1,
                                                 .activation = FORELOOP_ACTIVATION_GELU,
                                                 .layer_norm_epsilon = 1e-5};
-    const foreloop_kernel_choice choice = {.tier = tier, .precision = FORELOOP_LINEAR_F32};
+    const foreloop_kernel_choice choice = {.tier = tier, .precision = FORELOOP_PRECISION_F32};
     const foreloop_shares alone = {.count = 1};
     foreloop_transformer_weights weights;
     foreloop_error error = {.message = ""};
