@@ -100,8 +100,9 @@ static int fill(measured *data, const input_matrix *features, const input_matrix
     data->columns = features->columns;
     for (size_t i = 0; i < features->rows; i++) {
         float *row;
-        if (isnan(groups->values[i]))
-            return cli_fail("%s: row %zu has no group: write the same number for the rows of each group",
+        /* Beyond, float32 takes neighbouring numbers for one. */
+        if (!(fabsf(groups->values[i]) < 16777216.0f))
+            return cli_fail("%s: row %zu: its group must be a number below 2^24, the same for the rows of a group",
                             groups->content.name, i + 1);
         int status = measured_add(data, (double)values->values[i], id_of(groups->values[i]), &row);
         if (status != CLI_DONE)

@@ -33,9 +33,14 @@ static foreloop_status reserve_source(ranker_trainer *trainer, size_t count, for
                             sizeof *trainer->queue, error);
 }
 
-static foreloop_status add_source(ranker_trainer *trainer, size_t count, foreloop_error *error) {
-    const foreloop_gbdt_source_tree tree = {
-        .nodes = trainer->source, .node_count = count, .width = 1, .has_gain = true, .has_cover = true};
+/* `start` is where the tree comes from, NULL for a new one. */
+static foreloop_status add_source(ranker_trainer *trainer, size_t count, const foreloop_gbdt *start,
+                                  foreloop_error *error) {
+    const foreloop_gbdt_source_tree tree = {.nodes = trainer->source,
+                                            .node_count = count,
+                                            .width = 1,
+                                            .has_gain = !start || start->has_gain,
+                                            .has_cover = !start || start->has_cover};
     return foreloop_gbdt_add_tree(trainer->gbdt, &tree, error);
 }
 
@@ -67,7 +72,7 @@ static foreloop_status add_grown(ranker_trainer *trainer, foreloop_error *error)
         queue[count++] = (uint32_t)node->left;
         queue[count++] = (uint32_t)node->left + 1;
     }
-    return add_source(trainer, count, error);
+    return add_source(trainer, count, NULL, error);
 }
 
 /* Adds a tree of the ranker that training goes on from. */
@@ -86,7 +91,7 @@ static foreloop_status add_old(ranker_trainer *trainer, const foreloop_gbdt *sta
                                         .default_left = (node->feature & FORELOOP_GBDT_DEFAULT_LEFT) != 0};
         trainer->source[i].origin.id = (uint32_t)i;
     }
-    return add_source(trainer, tree->node_count, error);
+    return add_source(trainer, tree->node_count, start, error);
 }
 
 /* ---- The start --------------------------------------------------------------------------------------------------- */

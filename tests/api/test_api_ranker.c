@@ -189,12 +189,34 @@ static void test_errors(session *s) {
     foreloop_gbdt_close(good);
 }
 
+/* States are bound to the features that are formed. */
+static void test_states(session *s) {
+    static _Alignas(64) unsigned char state[1 << 16];
+    foreloop_error error = {.message = ""};
+    float score;
+    foreloop_gbdt *ranker = train(s, 0, 1, NULL);
+    const size_t before = foreloop_state_size(s->scorer);
+    CHECK(before < sizeof state && foreloop_state_begin(s->scorer, s->workload, state, NULL) == FORELOOP_OK &&
+              foreloop_state_score(s->scorer, state, &score, NULL) == FORELOOP_OK,
+          "a state of %zu bytes", before);
+    CHECK(foreloop_scorer_set_ranker(s->scorer, ranker, NULL) == FORELOOP_OK && foreloop_state_size(s->scorer) > before,
+          "a ranker that reads more needs larger ones");
+    CHECK(foreloop_state_score(s->scorer, state, &score, &error) == FORELOOP_ERROR_ARGUMENT, "an old one: %s",
+          error.message);
+    CHECK(foreloop_state_step(s->scorer, state, s->ids[0], &error) == FORELOOP_ERROR_ARGUMENT, "nor can it step");
+    CHECK(foreloop_scorer_set_ranker(s->scorer, NULL, NULL) == FORELOOP_OK &&
+              foreloop_state_score(s->scorer, state, &score, NULL) == FORELOOP_OK,
+          "the model's own ranker takes it again");
+    foreloop_gbdt_close(ranker);
+}
+
 int main(int argc, char **argv) {
     static session s;
     open_session(&s, argc, argv);
     test_scores(&s, 0, 1, s.names, "all features by name");
     test_scores(&s, 0, 1, NULL, "all features in order");
     test_scores(&s, 1, 3, s.names, "some features by name");
+    test_states(&s);
     test_errors(&s);
     close_session(&s);
     return tap_done();

@@ -675,6 +675,9 @@ check "times of 0" fails 1 "row 0: its time must be above 0"
 check "and no file is made" test ! -e "$directory/none.json"
 train_tables --seconds "$directory/rows.csv" -o "$directory/none.json"
 check "too many times" fails 1 "give one for each row"
+awk 'BEGIN {for (i = 0; i < 40; i++) print i < 39 ? 1 : 16777217}' >"$directory/large.csv"
+run train-ranker "$directory/rows.csv" --groups "$directory/large.csv" --seconds "$directory/seconds.csv" -o "$directory/none.json"
+check "a group's number that float32 cannot tell apart" fails 1 "row 40: its group must be"
 train_tables --seconds "$directory/seconds.csv" -o "$directory/none.json" --folds 3
 check "more folds than groups" fails 1 "more than the 2 groups"
 train_tables --seconds "$directory/seconds.csv" -o "$directory/none.json" --eta 2

@@ -294,6 +294,27 @@ static void test_options(const test_data *data) {
     foreloop_gbdt_close(ranker);
 }
 
+/* What the old trees do not tell, the new ones cannot either. */
+static void test_start_without_statistics(const test_data *data) {
+    static const char dump[] =
+        "[{\"nodeid\":0,\"split\":\"f1\",\"split_condition\":0.5,\"yes\":1,\"no\":2,\"missing\":1,"
+        "\"children\":[{\"nodeid\":1,\"leaf\":0.5},{\"nodeid\":2,\"leaf\":-0.5}]}]";
+    foreloop_ranker_options options = defaults();
+    foreloop_gbdt_info info = {.size = sizeof info};
+    foreloop_error error = {.message = ""};
+    foreloop_gbdt *start = NULL;
+    CHECK(foreloop_gbdt_open_memory(&start, dump, sizeof dump - 1, NULL, &error) == FORELOOP_OK, "a dump: %s",
+          error.message);
+    options.start = start;
+    options.rounds = 2;
+    foreloop_gbdt *ranker = train(&data->data, &options);
+    foreloop_gbdt_get_info(ranker, &info);
+    CHECK(ranker && info.tree_count == 3 && !info.has_gain && !info.has_cover && info.feature_count == TEST_COLUMNS,
+          "goes on from a dump without statistics");
+    foreloop_gbdt_close(ranker);
+    foreloop_gbdt_close(start);
+}
+
 int main(void) {
     static test_data data, unseen;
     test_data_make(&data, 1);
@@ -305,5 +326,6 @@ int main(void) {
     test_missing();
     test_times(&data);
     test_options(&data);
+    test_start_without_statistics(&data);
     return tap_done();
 }
