@@ -6,6 +6,7 @@ or `.json.gz` (MetaSchedule's own file). train/replay.py makes the cache of prog
 The split is by operator (split.py), so that no program, schedule or time of a tested operator is seen by any stage of
 training.
 """
+import collections
 import dataclasses
 import functools
 import gzip
@@ -90,6 +91,9 @@ def read_operators(library, directories):
     folders = operator_folders(map(pathlib.Path, directories))
     if not folders:
         raise SystemExit(f"no workload.txt under {', '.join(map(str, directories))}")
+    twice = [name for name, count in collections.Counter(folder.name for folder in folders).items() if count > 1]
+    if twice:
+        raise SystemExit(f"{twice[0]} is given twice: an operator's folder needs a name of its own")
     return [read_operator(library, folder) for folder in folders]
 
 

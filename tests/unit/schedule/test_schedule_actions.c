@@ -425,6 +425,8 @@ static void test_summary(void) {
     check_summary("what the nest has become", "", PRODUCTS "\n");
     check_summary("parallel loops up to the one beyond the annotation", PARALLEL("3"),
                   PRODUCTS " parallel=6 parallel_power=2\n");
+    check_summary("an annotation that is just reached takes one loop more", PARALLEL("6"),
+                  PRODUCTS " parallel=12 parallel_power=4\n");
     check_summary("parallel loops end at a reduction", PARALLEL("100"), PRODUCTS " parallel=12 parallel_power=4\n");
     check_summary("parallel loops end where another block is computed",
                   PARALLEL("100") ",['GetSBlock',[],['c','main'],['c']],['ReverseComputeAt',['c','j0'],[1,-1],[]]",
