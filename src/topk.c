@@ -4,7 +4,7 @@
 #include "scorer.h"
 
 /* Candidates whose scores are held at a time. */
-enum { PUSHED = 256 };
+enum { PUSHED = FORELOOP_CHUNK };
 
 /* Whether a ranks before b: a higher score, or the same score and an earlier place. */
 static int ranks_before(foreloop_ranked a, foreloop_ranked b) {

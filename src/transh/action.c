@@ -17,6 +17,10 @@ static foreloop_status reserve_entry(foreloop_actions *actions, foreloop_error *
                                   (count + 1) * slots, sizeof *actions->values, error));
     FORELOOP_TRY(foreloop_reserve(allocator, &actions->notes, &actions->notes_capacity, count, count + 1,
                                   sizeof *actions->notes, error));
+    for (size_t i = 0; i < actions->plan->slice_count; i++)
+        FORELOOP_TRY(foreloop_reserve(allocator, &actions->slices[i], &actions->slice_capacities[i],
+                                      count * FORELOOP_TRANSH_SLICE, (count + 1) * FORELOOP_TRANSH_SLICE,
+                                      sizeof **actions->slices, error));
     return foreloop_reserve(allocator, &actions->rows, &actions->rows_capacity, count * stride, (count + 1) * stride,
                             sizeof *actions->rows, error);
 }
@@ -83,14 +87,17 @@ static foreloop_status grow_slots(foreloop_actions *actions, foreloop_error *err
 static foreloop_status allocate_scratch(foreloop_actions *actions, foreloop_error *error) {
     const foreloop_allocator *allocator = &actions->allocator;
     const foreloop_vocabulary *vocabulary = actions->vocabulary;
-    const size_t orders = vocabulary->kind_count * FORELOOP_ORDER_HINTS;
+    const size_t orders = vocabulary->kind_count * FORELOOP_ORDER_HINTS, slices = actions->plan->slice_count;
     actions->hidden = foreloop_allocate(allocator, actions->transition->max_hidden, sizeof *actions->hidden);
     actions->phi = foreloop_allocate(allocator, vocabulary->max_element_count, sizeof *actions->phi);
     actions->embedding = foreloop_allocate(allocator, actions->transition->stride, sizeof *actions->embedding);
     actions->key = foreloop_allocate(allocator, vocabulary->max_slot_count, sizeof *actions->key);
     actions->hints = foreloop_allocate_zeroed(allocator, FORELOOP_TEXT_HINTS, sizeof *actions->hints);
     actions->order = foreloop_allocate_zeroed(allocator, orders, sizeof *actions->order);
-    if (!actions->hidden || !actions->phi || !actions->embedding || !actions->key || !actions->hints || !actions->order)
+    actions->slices = foreloop_allocate_zeroed(allocator, slices, sizeof *actions->slices);
+    actions->slice_capacities = foreloop_allocate_zeroed(allocator, slices, sizeof *actions->slice_capacities);
+    if (!actions->hidden || !actions->phi || !actions->embedding || !actions->key || !actions->hints ||
+        !actions->order || !actions->slices || !actions->slice_capacities)
         return foreloop_fail_memory(error, orders, sizeof *actions->order, "the action table");
     FORELOOP_TRY(grow_slots(actions, error));
     return reserve_entry(actions, error);
@@ -118,6 +125,8 @@ foreloop_status foreloop_action_table_create(foreloop_actions **result, const fo
     actions->kinds[0] = UINT32_MAX;
     actions->notes[0] = (foreloop_action_note){0};
     memset(actions->rows, 0, plan->row_stride * sizeof *actions->rows);
+    for (size_t i = 0; i < plan->slice_count; i++)
+        memset(actions->slices[i], 0, FORELOOP_TRANSH_SLICE * sizeof **actions->slices);
     actions->count = 1;
     *result = actions;
     return FORELOOP_OK;
@@ -130,6 +139,10 @@ void foreloop_actions_close(foreloop_actions *actions) {
     foreloop_release(&allocator, actions->kinds);
     foreloop_release(&allocator, actions->values);
     foreloop_release(&allocator, actions->rows);
+    for (size_t i = 0; actions->slices && i < actions->plan->slice_count; i++)
+        foreloop_release(&allocator, actions->slices[i]);
+    foreloop_release(&allocator, actions->slices);
+    foreloop_release(&allocator, actions->slice_capacities);
     foreloop_release(&allocator, actions->notes);
     foreloop_release(&allocator, actions->slots);
     foreloop_release(&allocator, actions->hidden);
@@ -275,6 +288,9 @@ static foreloop_status fill_entry(foreloop_actions *actions, uint32_t kind_index
                                            actions->embedding, error));
     foreloop_rollout_fill_row(actions->plan, kind_index, actions->embedding, actions->phi,
                               actions->rows + entry * actions->plan->row_stride);
+    for (size_t i = 0; i < actions->plan->slice_count; i++)
+        foreloop_rollout_fill_slice(actions->plan, i, actions->embedding,
+                                    actions->slices[i] + entry * FORELOOP_TRANSH_SLICE);
     actions->kinds[entry] = kind_index;
     for (size_t i = 0; i < width; i++)
         actions->values[entry * width + i] = i < kind->slot_count ? values[i] : FORELOOP_SLOT_ABSENT;

@@ -30,8 +30,10 @@ struct foreloop_actions {
     uint32_t *kinds;      /* [capacity] */
     double *values;       /* [capacity][max_slot_count], FORELOOP_SLOT_ABSENT behind the kind's slots */
     float *rows;          /* [capacity][row_stride]; row 0 is zero */
+    float **slices;       /* [slices][capacity][FORELOOP_TRANSH_SLICE]: d; row 0 is zero */
     foreloop_action_note *notes;
     size_t kinds_capacity, values_capacity, rows_capacity, notes_capacity; /* in elements */
+    size_t *slice_capacities;
     uint64_t *slots; /* open addressing: upper half of the hash and entry, 0 for free */
     size_t slot_mask;
 
