@@ -26,12 +26,12 @@ enum {
     FORELOOP_TRANSH_SLICE = 32 /* numbers of d that lie together */
 };
 
-/* What an action of a kind does to one vector of aggregates. Lanes of `all` take the action's value where the kind
- * occurs for the first time; later those of `add` add it, those of `max` and `min` keep the larger or smaller number
- * (the older one of equal ones), those of `last` take it, and the rest stay. */
+/* What an action of a kind does to one vector of aggregates. Lanes of take[0] take the action's value where the kind
+ * occurs for the first time; later those of take[1] take it, those of `add` add it, those of `max` and `min` keep the
+ * larger or smaller number (the older one of equal ones), and the rest stay. All of them are among take[0]. */
 typedef struct foreloop_transh_update {
     uint32_t vector;
-    uint16_t all, add, max, min, last;
+    uint16_t take[2], add, max, min;
 } foreloop_transh_update;
 
 /*

@@ -85,7 +85,7 @@ static void add_lane(foreloop_rollout_plan *plan, size_t update, const foreloop_
     foreloop_transh_update *how = &plan->updates[update];
     const uint16_t bit = (uint16_t)(1u << lane % LANES);
     how->vector = (uint32_t)(lane / LANES);
-    how->all = (uint16_t)(how->all | bit);
+    how->take[0] = (uint16_t)(how->take[0] | bit);
     switch (feature->source) {
     case FORELOOP_FEATURE_COUNT:
     case FORELOOP_FEATURE_SUM:
@@ -98,7 +98,7 @@ static void add_lane(foreloop_rollout_plan *plan, size_t update, const foreloop_
         how->min = (uint16_t)(how->min | bit);
         break;
     case FORELOOP_FEATURE_LAST:
-        how->last = (uint16_t)(how->last | bit);
+        how->take[1] = (uint16_t)(how->take[1] | bit);
         break;
     default: /* FORELOOP_FEATURE_FIRST: taken once, then left alone */
         break;

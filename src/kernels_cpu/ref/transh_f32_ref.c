@@ -32,12 +32,10 @@ static void affine(const float *matrix, const float *bias, const float *x, size_
     }
 }
 
-static void update(const foreloop_transh_update *how, int fresh, const float *values, float *lanes) {
+static void update(const foreloop_transh_update *how, unsigned seen, const float *values, float *lanes) {
     for (unsigned i = 0; i < LANES; i++) {
         const float value = values[i];
-        if (!(how->all >> i & 1))
-            continue;
-        if (fresh || how->last >> i & 1)
+        if (how->take[seen] >> i & 1)
             lanes[i] = value;
         else if (how->add >> i & 1)
             lanes[i] += value;
@@ -60,7 +58,7 @@ static void step(const foreloop_transh_program *program, uint32_t id, float *sta
     for (size_t i = 0; i < kinds; i++)
         p[i] = fmaf(-c, gram[i], p[i] + row[i]);
     for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
-        update(&program->updates[u], !seen[r], values, aggregates + program->updates[u].vector * LANES);
+        update(&program->updates[u], seen[r], values, aggregates + program->updates[u].vector * LANES);
     seen[r] = 1;
 }
 

@@ -64,7 +64,7 @@ static inline __m256 lanes_of(unsigned mask, int shift) {
     return _mm256_castsi256_ps(_mm256_cmpeq_epi32(own, bits));
 }
 
-static inline void update(const foreloop_transh_update *how, unsigned fresh, const float *values, float *aggregates) {
+static inline void update(const foreloop_transh_update *how, unsigned seen, const float *values, float *aggregates) {
     float *at = aggregates + (size_t)how->vector * LANES;
     for (int shift = 0; shift < LANES; shift += WIDTH) {
         const __m256 value = _mm256_loadu_ps(values + shift), old = _mm256_loadu_ps(at + shift);
@@ -72,7 +72,7 @@ static inline void update(const foreloop_transh_update *how, unsigned fresh, con
         /* The second operand is taken when neither is larger. */
         result = _mm256_blendv_ps(result, _mm256_max_ps(value, old), lanes_of(how->max, shift));
         result = _mm256_blendv_ps(result, _mm256_min_ps(value, old), lanes_of(how->min, shift));
-        result = _mm256_blendv_ps(result, value, lanes_of(how->last | (fresh & how->all), shift));
+        result = _mm256_blendv_ps(result, value, lanes_of(how->take[seen], shift));
         _mm256_storeu_ps(at + shift, result);
     }
 }
@@ -90,10 +90,9 @@ static void step(const foreloop_transh_program *program, uint32_t id, float *sta
     for (size_t i = 0; i < kinds; i += WIDTH)
         _mm256_storeu_ps(p + i, _mm256_fnmadd_ps(c, _mm256_loadu_ps(gram + i),
                                                  _mm256_add_ps(_mm256_loadu_ps(p + i), _mm256_loadu_ps(row + i))));
-    const unsigned fresh = seen[r] - 1u;
     const float *values = row + kinds;
     for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
-        update(&program->updates[u], fresh, values, aggregates);
+        update(&program->updates[u], seen[r], values, aggregates);
     seen[r] = 1;
 }
 

@@ -63,7 +63,7 @@ static void affine(const float *matrix, const float *bias, const float *x, size_
     }
 }
 
-static inline void update(const foreloop_transh_update *how, __mmask16 fresh, const float *values, float *aggregates) {
+static inline void update(const foreloop_transh_update *how, unsigned seen, const float *values, float *aggregates) {
     float *const at = aggregates + (size_t)how->vector * LANES;
     const __m512 value = _mm512_loadu_ps(values), old = _mm512_loadu_ps(at);
     /* All that may be wanted first, then blends, as the chain from one update to the next runs through here. Of equal
@@ -73,7 +73,7 @@ static inline void update(const foreloop_transh_update *how, __mmask16 fresh, co
     __m512 result = _mm512_mask_mov_ps(old, how->add, sum);
     result = _mm512_mask_mov_ps(result, how->max, larger);
     result = _mm512_mask_mov_ps(result, how->min, smaller);
-    result = _mm512_mask_mov_ps(result, (__mmask16)(how->last | (fresh & how->all)), value);
+    result = _mm512_mask_mov_ps(result, how->take[seen], value);
     _mm512_storeu_ps(at, result);
 }
 
@@ -87,10 +87,14 @@ static inline __m512 pick(const __m512 *p, const float *stored, size_t vectors, 
 }
 
 /* The steps of one segment. `vectors` is a constant at each call, 0 for any number. */
-static inline __attribute__((always_inline)) void steps_of(const foreloop_transh_program *program,
-                                                           const foreloop_transh_segment *segment, size_t vectors,
-                                                           float *slots) {
-    const size_t kinds = program->kinds, latent = program->latent, size = program->state_size;
+static inline __attribute__((always_inline)) void
+steps_of(const foreloop_transh_program *program, const foreloop_transh_segment *segment, size_t vectors, float *slots) {
+    const size_t kinds = vectors ? vectors * LANES : program->kinds;
+    const size_t latent = program->latent, size = program->state_size, row_stride = program->row_stride;
+    const uint32_t *const ids = segment->ids, *const row_kinds = program->row_kinds;
+    const uint32_t *const update_begin = program->update_begin, *const update_end = program->update_end;
+    const foreloop_transh_update *const updates = program->updates;
+    const float *const rows = program->rows, *const grams = program->gram;
     const float *const from = slots + segment->from * size;
     float *const to = slots + segment->to * size, *const products = to + latent;
     float *const gamma = to + foreloop_transh_at_gamma(program);
@@ -102,13 +106,13 @@ static inline __attribute__((always_inline)) void steps_of(const foreloop_transh
     __m512 p[2];
     for (size_t v = 0; v < vectors; v++)
         p[v] = _mm512_loadu_ps(from + latent + v * LANES);
-    for (size_t t = 0; t < segment->count; t++) {
-        const uint32_t id = segment->ids[t];
+    for (size_t t = 0, count = segment->count; t < count; t++) {
+        const uint32_t id = ids[t];
         if (id == FORELOOP_ACTION_UNKNOWN)
             continue;
-        const float *const row = foreloop_transh_row(program, id);
-        const uint32_t r = program->row_kinds[id];
-        const float *const gram = program->gram + r * kinds;
+        const float *const row = rows + id * row_stride;
+        const uint32_t r = row_kinds[id];
+        const float *const gram = grams + r * kinds;
         const __m512 c = pick(p, products, vectors, r);
         gamma[r] += _mm512_cvtss_f32(c);
         if (vectors)
@@ -120,10 +124,11 @@ static inline __attribute__((always_inline)) void steps_of(const foreloop_transh
                 _mm512_storeu_ps(products + i, _mm512_fnmadd_ps(c, _mm512_loadu_ps(gram + i),
                                                                 _mm512_add_ps(_mm512_loadu_ps(products + i),
                                                                               _mm512_loadu_ps(row + i))));
-        const __mmask16 fresh = (__mmask16)(seen[r] - 1);
+        const unsigned before = seen[r];
         const float *values = row + kinds;
-        for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
-            update(&program->updates[u], fresh, values, aggregates);
+        const foreloop_transh_update *const end = updates + update_end[r];
+        for (const foreloop_transh_update *how = updates + update_begin[r]; how < end; how++, values += LANES)
+            update(how, before, values, aggregates);
         seen[r] = 1;
     }
     for (size_t v = 0; v < vectors; v++)
@@ -132,13 +137,14 @@ static inline __attribute__((always_inline)) void steps_of(const foreloop_transh
 
 static void steps(const foreloop_transh_program *program, const foreloop_transh_segment *segments, size_t count,
                   float *slots) {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         if (program->kinds == LANES)
             steps_of(program, &segments[i], 1, slots);
         else if (program->kinds == 2 * LANES)
             steps_of(program, &segments[i], 2, slots);
         else
             steps_of(program, &segments[i], 0, slots);
+    }
 }
 
 /* Near the limit of what the second-level cache delivers: two additions for each line of 64 bytes and its neighbour. */

@@ -73,10 +73,10 @@ static void draw_update(random_source *source, foreloop_transh_update *update, s
     *update = (foreloop_transh_update){.vector = random_below(source, (uint32_t)vectors)};
     for (unsigned lane = 0; lane < LANES; lane++) {
         uint16_t bit = (uint16_t)(1u << lane);
-        uint16_t *const masks[] = {&update->add, &update->max, &update->min, &update->last};
+        uint16_t *const masks[] = {&update->add, &update->max, &update->min, &update->take[1]};
         const uint32_t which = random_below(source, 7);
         if (which < 5)
-            update->all = (uint16_t)(update->all | bit);
+            update->take[0] = (uint16_t)(update->take[0] | bit);
         if (which < 4)
             *masks[which] = (uint16_t)(*masks[which] | bit);
     }
