@@ -39,7 +39,10 @@ struct foreloop_actions {
 
     /* Scratch of interning: */
     float *hidden, *phi, *embedding;
-    double *key;     /* the slot values that are looked up */
+    double *keys;        /* values of the actions that are looked up together */
+    uint32_t *kind_ends; /* [kinds] */
+    uint32_t *by_kind;   /* new actions, kind by kind */
+    size_t by_kind_capacity;
     uint32_t *batch; /* ids of the batch that is being interned */
     size_t batch_capacity;
     foreloop_text_hint *hints; /* [FORELOOP_TEXT_HINTS], by address */
@@ -51,5 +54,10 @@ struct foreloop_actions {
 foreloop_status foreloop_action_table_create(foreloop_actions **actions, const foreloop_allocator *allocator,
                                              const foreloop_rollout_plan *plan, uint64_t fingerprint, size_t capacity,
                                              foreloop_error *error);
+
+/* The kind of an action, kind_count when the model does not know it, and the values of its slots (vocabulary.h) in
+ * values[slot_count]. Errors as of foreloop_actions_intern. */
+foreloop_status foreloop_read_action(foreloop_actions *actions, const foreloop_action *action, size_t *kind_found,
+                                     double *values, foreloop_action_note *note, foreloop_error *error);
 
 #endif
