@@ -74,7 +74,10 @@ const cli_command command_bench = {
                    "  trees       the walk through the trees\n"
                    "  score       all of it, from ids to score\n"
                    "  intern      looking the candidate's actions up in the table\n"
+                   "  intern text the same when the host has its own copies of kinds' and arguments' names\n"
                    "  new action  interning an action that the table does not have yet\n\n"
+                   "and two threads, how many times faster they score the candidates than one (of the\n"
+                   "wall clock).\n\n"
                    "Each is processor time, the best of 15 runs over 4096 candidates, all by turns. The\n"
                    "time without trees is measured with 6 of them.",
     .options = options,

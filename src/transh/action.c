@@ -334,7 +334,7 @@ foreloop_status foreloop_actions_intern(foreloop_actions *actions, const foreloo
                                   sizeof *actions->batch, error));
     size_t done;
     foreloop_status status = intern_together(actions, list, count, actions->batch, &done, error);
-    if (status != FORELOOP_OK && done == 0 && count > 1) {
+    if (status == FORELOOP_ERROR_VALUE && done == 0) {
         /* One after the other, so that those before the failing one are interned. */
         status = FORELOOP_OK;
         for (size_t own; done < count && status == FORELOOP_OK; done += own)

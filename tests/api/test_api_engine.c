@@ -60,8 +60,9 @@ static double direct_error(const engine *own, size_t candidate) {
         if (own->ids[t] == FORELOOP_ACTION_UNKNOWN)
             continue;
         for (size_t i = 0; i < transition->size; i++)
-            d[plan->latent_order[i]] = own->actions->slices[i / FORELOOP_TRANSH_SLICE]
-                                                           [own->ids[t] * FORELOOP_TRANSH_SLICE + i % FORELOOP_TRANSH_SLICE];
+            d[plan->latent_order[i]] =
+                own->actions->slices[i / FORELOOP_TRANSH_SLICE]
+                                    [own->ids[t] * FORELOOP_TRANSH_SLICE + i % FORELOOP_TRANSH_SLICE];
         foreloop_transh_step_f32_ref(direct, transition->normal + kind * transition->stride, transition->beta[kind], d,
                                      transition->stride);
     }

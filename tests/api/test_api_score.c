@@ -140,6 +140,45 @@ static void test_same_bits(session *s) {
           "an empty batch");
 }
 
+/* An action whose embedding is too large, in the middle of a list: those before it are interned, those behind it not.
+ */
+static void test_large_arguments(session *s, const foreloop_action *any) {
+    foreloop_argument arguments[4][16];
+    foreloop_action list[4];
+    uint32_t ids[4] = {70, 71, 72, 73}, again[2];
+    foreloop_error error = {0};
+    size_t place = 0;
+    foreloop_actions_report before = {.size = sizeof before}, after = {.size = sizeof after};
+    for (size_t i = 0; i < 4; i++) {
+        memcpy(arguments[i], any->arguments, any->argument_count * sizeof *any->arguments);
+        list[i] = (foreloop_action){any->kind, arguments[i], any->argument_count};
+    }
+    for (; place < any->argument_count; place++) {
+        const double kept = arguments[2][place].number;
+        arguments[2][place].number = 1e300;
+        if (!any->arguments[place].text &&
+            foreloop_actions_intern(s->actions, &list[2], 1, again, &error) == FORELOOP_ERROR_VALUE)
+            break;
+        arguments[2][place].number = kept;
+    }
+    CHECK(place < any->argument_count && strstr(error.message, "action 0"), "too large: %s", error.message);
+    for (size_t i = 0; i < 4; i++)
+        if (i != 2)
+            arguments[i][place].number = 1000.25 + (double)i;
+    foreloop_actions_get_report(s->actions, &before);
+    CHECK(foreloop_actions_intern(s->actions, list, 4, ids, &error) == FORELOOP_ERROR_VALUE &&
+              strstr(error.message, "action 2") && ids[0] == 70 && ids[3] == 73,
+          "in the middle of a list: %s", error.message);
+    foreloop_actions_get_report(s->actions, &after);
+    CHECK(after.distinct == before.distinct + 2, "two are interned");
+    CHECK(foreloop_actions_intern(s->actions, list, 2, again, NULL) == FORELOOP_OK && again[0] == before.distinct + 1 &&
+              again[1] == before.distinct + 2,
+          "and found again");
+    CHECK(foreloop_actions_intern(s->actions, &list[3], 1, again, NULL) == FORELOOP_OK &&
+              again[0] == before.distinct + 3,
+          "the one behind is new");
+}
+
 static void test_interning(session *s) {
     const foreloop_action *first = NULL;
     for (size_t i = 0; i < s->fix.count && !first; i++)
@@ -197,6 +236,8 @@ static void test_interning(session *s) {
                   "a string for a number");
         }
     }
+
+    test_large_arguments(s, first);
 
     foreloop_actions *small = NULL;
     CHECK(foreloop_actions_create(&small, s->model, 3, NULL) == FORELOOP_OK, "a table for 3 actions");

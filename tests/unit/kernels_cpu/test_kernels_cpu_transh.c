@@ -184,8 +184,10 @@ static int slots_agree(const random_program *own, const foreloop_transh_f32 *ker
                        const float *expected, size_t cut) {
     const foreloop_transh_program *program = &own->program;
     const size_t size = program->state_size;
-    const foreloop_transh_segment segments[] = {
-        {ids, cut / 2, 0, 2}, {ids + cut / 2, cut - cut / 2, 2, 1}, {ids + cut, 0, 1, 1}, {ids + cut, STEPS - cut, 1, 3}};
+    const foreloop_transh_segment segments[] = {{ids, cut / 2, 0, 2},
+                                                {ids + cut / 2, cut - cut / 2, 2, 1},
+                                                {ids + cut, 0, 1, 1},
+                                                {ids + cut, STEPS - cut, 1, 3}};
     random_source source = {cut};
     float *slots = random_floats(&source, 4 * size, 1), *sums = random_floats(&source, 4 * STRIDE, 3);
     int right = 1;
