@@ -237,8 +237,8 @@ void foreloop_score_checked(foreloop_scorer *scorer, const foreloop_workload *wo
 foreloop_status foreloop_score(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
                                const size_t *offsets, size_t count, float *scores, foreloop_error *error) {
     if (count && !scores)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score: an argument is NULL");
-    FORELOOP_TRY(foreloop_check_batch(scorer, workload, ids, offsets, count, error));
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_score: an argument is NULL");
+    FORELOOP_TRY(foreloop_check_batch("foreloop_score", scorer, workload, ids, offsets, count, error));
     foreloop_score_checked(scorer, workload, ids, offsets, count, scores);
     return FORELOOP_OK;
 }

@@ -22,7 +22,7 @@ static foreloop_status set_hardware(foreloop_hardware *own, const foreloop_hardw
         double value = foreloop_hardware_field(own, i);
         if (!(value >= 0 && value <= 1e30))
             return foreloop_fail(error, FORELOOP_ERROR_VALUE,
-                                 "scorer_create: hardware field '%s' must be from 0 to 1e30",
+                                 "foreloop_scorer_create: hardware field '%s' must be from 0 to 1e30",
                                  foreloop_hardware_field_names[i]);
     }
     return FORELOOP_OK;
@@ -94,9 +94,10 @@ foreloop_status foreloop_scorer_create(foreloop_scorer **result, const foreloop_
                                        const foreloop_actions *actions, const foreloop_hardware *hardware,
                                        foreloop_error *error) {
     if (!result || !model || !actions)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "scorer_create: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_scorer_create: an argument is NULL");
     if (actions->fingerprint != model->fingerprint)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "scorer_create: the action table is of another model");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "foreloop_scorer_create: the action table is of another model");
     foreloop_scorer *scorer = foreloop_allocate_zeroed(&model->allocator, 1, sizeof *scorer);
     if (!scorer)
         return foreloop_fail_memory(error, 1, sizeof *scorer, "the scorer");
@@ -169,10 +170,10 @@ static uint32_t largest(const uint32_t *ids, size_t count) {
     return result;
 }
 
-foreloop_status foreloop_check_batch(const foreloop_scorer *scorer, const foreloop_workload *workload,
+foreloop_status foreloop_check_batch(const char *call, const foreloop_scorer *scorer, const foreloop_workload *workload,
                                      const uint32_t *ids, const size_t *offsets, size_t count, foreloop_error *error) {
     if (!scorer || !workload || (count && !offsets) || (count && offsets[count] > offsets[0] && !ids))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", call);
     FORELOOP_TRY(check_workload(scorer, workload, error));
     size_t longest = 0;
     for (size_t i = 0; i < count; i++) {
@@ -194,10 +195,10 @@ foreloop_status foreloop_check_batch(const foreloop_scorer *scorer, const forelo
 
 /* ---- One candidate in full ---- */
 
-static foreloop_status check_sequence(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
-                                      size_t count, const float *output, foreloop_error *error) {
+static foreloop_status check_sequence(const char *call, foreloop_scorer *scorer, const foreloop_workload *workload,
+                                      const uint32_t *ids, size_t count, const float *output, foreloop_error *error) {
     if (!scorer || !workload || (!ids && count) || !output)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", call);
     FORELOOP_TRY(check_workload(scorer, workload, error));
     return check_ids(scorer, ids, count, error);
 }
@@ -218,7 +219,7 @@ static const float *roll_complete(foreloop_scorer *scorer, const foreloop_worklo
 
 foreloop_status foreloop_features(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
                                   size_t id_count, float *features, foreloop_error *error) {
-    FORELOOP_TRY(check_sequence(scorer, workload, ids, id_count, features, error));
+    FORELOOP_TRY(check_sequence("foreloop_features", scorer, workload, ids, id_count, features, error));
     const float *aggregates, *z = roll_complete(scorer, workload, ids, id_count, &aggregates);
     const foreloop_feature_plan *plan = &scorer->model->manifest.plan;
     for (size_t i = 0; i < plan->count; i++) {
@@ -244,7 +245,7 @@ foreloop_status foreloop_features(foreloop_scorer *scorer, const foreloop_worklo
 
 foreloop_status foreloop_rollout(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
                                  size_t id_count, float *latent, foreloop_error *error) {
-    FORELOOP_TRY(check_sequence(scorer, workload, ids, id_count, latent, error));
+    FORELOOP_TRY(check_sequence("foreloop_rollout", scorer, workload, ids, id_count, latent, error));
     const float *aggregates, *z = roll_complete(scorer, workload, ids, id_count, &aggregates);
     for (size_t i = 0; i < workload->size; i++)
         latent[scorer->model->rollout.latent_order[i]] = z[i];
@@ -254,7 +255,7 @@ foreloop_status foreloop_rollout(foreloop_scorer *scorer, const foreloop_workloa
 foreloop_status foreloop_score_details(const foreloop_scorer *scorer, const uint32_t *ids, const size_t *offsets,
                                        size_t count, foreloop_candidate_details *details, foreloop_error *error) {
     if (!scorer || (count && (!offsets || !details || (offsets[count] > offsets[0] && !ids))))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score_details: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_score_details: an argument is NULL");
     for (size_t i = 0; i < count; i++) {
         if (offsets[i + 1] < offsets[i])
             return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the offsets fall at candidate %zu", i);
@@ -293,16 +294,19 @@ size_t foreloop_state_size(const foreloop_scorer *scorer) {
 foreloop_status foreloop_state_begin(foreloop_scorer *scorer, const foreloop_workload *workload, void *state,
                                      foreloop_error *error) {
     if (!scorer || !workload || !state || (uintptr_t)state % 16)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "state_begin: an argument is NULL or not aligned to 16");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "foreloop_state_begin: an argument is NULL, or the state not aligned to 16");
     FORELOOP_TRY(check_workload(scorer, workload, error));
     *(state_header *)state = (state_header){.fingerprint = scorer->model->fingerprint};
     foreloop_rollout_begin(&scorer->model->rollout, &scorer->program, workload->start, state_values(state));
     return FORELOOP_OK;
 }
 
-static foreloop_status check_state(const foreloop_scorer *scorer, const void *state, foreloop_error *error) {
+static foreloop_status check_state(const char *call, const foreloop_scorer *scorer, const void *state,
+                                   foreloop_error *error) {
     if (!scorer || !state || (uintptr_t)state % 16)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "a state is NULL or not aligned to 16");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL, or a state not aligned to 16",
+                             call);
     if (((const state_header *)state)->fingerprint != scorer->model->fingerprint)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
                              "the state was not begun by foreloop_state_begin of this model");
@@ -310,7 +314,7 @@ static foreloop_status check_state(const foreloop_scorer *scorer, const void *st
 }
 
 foreloop_status foreloop_state_step(foreloop_scorer *scorer, void *state, uint32_t id, foreloop_error *error) {
-    FORELOOP_TRY(check_state(scorer, state, error));
+    FORELOOP_TRY(check_state("foreloop_state_step", scorer, state, error));
     FORELOOP_TRY(check_ids(scorer, &id, 1, error));
     state_header *header = state;
     if (header->length >= FORELOOP_MAX_LENGTH)
@@ -329,9 +333,9 @@ foreloop_status foreloop_state_score(foreloop_scorer *scorer, const void *state,
 foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer, const void *const *states, size_t count,
                                            float *scores, foreloop_error *error) {
     if (!scorer || (count && (!states || !scores)))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "state_score: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_state_score: an argument is NULL");
     for (size_t i = 0; i < count; i++)
-        FORELOOP_TRY(check_state(scorer, states[i], error));
+        FORELOOP_TRY(check_state("foreloop_state_score", scorer, states[i], error));
     const size_t size = scorer->program.state_size;
     float *own_states = scorer->slots + FORELOOP_SLOT_OWN * size;
     for (size_t first = 0; first < count; first += BLOCK) {
@@ -340,8 +344,7 @@ foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer, const void *
         for (size_t i = 0; i < own; i++) {
             const state_header *header = states[first + i];
             if (own < FORELOOP_FEW) {
-                scores[first + i] =
-                    foreloop_score_state(scorer, (const float *)(header + 1), (float)header->length);
+                scores[first + i] = foreloop_score_state(scorer, (const float *)(header + 1), (float)header->length);
                 continue;
             }
             memcpy(own_states + i % GROUP * size, header + 1, size * sizeof(float));

@@ -66,6 +66,7 @@ struct foreloop_scorer {
     size_t heap_capacity, heap_count, heap_limit;
     uint64_t next_index;
     int streaming;
+    const foreloop_workload *streamed; /* the workload of the pushes so far; NULL: none yet */
 };
 
 /* Candidate i of a batch; `ids` may be NULL when all are empty. */
@@ -73,8 +74,8 @@ static inline const uint32_t *foreloop_sequence(const uint32_t *ids, const size_
     return offsets[i + 1] > offsets[i] ? ids + offsets[i] : NULL;
 }
 
-/* Checks a whole batch, so that nothing is written before an error. */
-foreloop_status foreloop_check_batch(const foreloop_scorer *scorer, const foreloop_workload *workload,
+/* Checks a whole batch, so that nothing is written before an error. `call` names the function in messages. */
+foreloop_status foreloop_check_batch(const char *call, const foreloop_scorer *scorer, const foreloop_workload *workload,
                                      const uint32_t *ids, const size_t *offsets, size_t count, foreloop_error *error);
 
 /* Scores a checked batch. */

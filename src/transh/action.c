@@ -328,7 +328,7 @@ static foreloop_status intern_together(foreloop_actions *actions, const foreloop
 foreloop_status foreloop_actions_intern(foreloop_actions *actions, const foreloop_action *list, size_t count,
                                         uint32_t *ids, foreloop_error *error) {
     if (!actions || (count && (!list || !ids)))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "actions_intern: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_actions_intern: an argument is NULL");
     /* `ids` must stay untouched on failure, so they are gathered apart. */
     FORELOOP_TRY(foreloop_reserve(&actions->allocator, &actions->batch, &actions->batch_capacity, 0, count,
                                   sizeof *actions->batch, error));
