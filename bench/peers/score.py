@@ -52,9 +52,10 @@ def make_bundle(directory, seed):
     manifest["features"] = features
     (directory / "model.json").write_text(json.dumps(manifest))
     random = np.random.default_rng(seed)
-    rows, labels = random.normal(0, 2, (4096, len(features))).astype(np.float32), random.random(4096)
+    rows, labels = random.normal(0, 2, (1024, len(features))).astype(np.float32), random.random(1024)
     matrix = xgboost.DMatrix(rows, labels, feature_names=features)
-    booster = xgboost.train({"max_depth": DEPTH, "min_child_weight": 0, "nthread": 1, "base_score": 0.0}, matrix, TREES)
+    settings = {"max_depth": DEPTH, "min_child_weight": 0, "nthread": 1, "base_score": 0.0, "max_bin": 64}
+    booster = xgboost.train(settings, matrix, TREES)
     (directory / "ranker.json").write_bytes(bytes(booster.save_raw("json")))
     booster.set_param({"nthread": 1})
     return manifest, booster

@@ -83,6 +83,12 @@ static inline __m512 pick(const __m512 *p, const float *stored, size_t vectors, 
         return _mm512_permutexvar_ps(_mm512_set1_epi32((int)r), p[0]);
     if (vectors == 2)
         return _mm512_permutex2var_ps(p[0], _mm512_set1_epi32((int)r), p[1]);
+    if (vectors == 4) {
+        const __m512i place = _mm512_set1_epi32((int)r);
+        const __mmask16 upper = (__mmask16)(0u - (r >> 5));
+        return _mm512_mask_blend_ps(upper, _mm512_permutex2var_ps(p[0], place, p[1]),
+                                    _mm512_permutex2var_ps(p[2], place, p[3]));
+    }
     return _mm512_set1_ps(stored[r]);
 }
 
@@ -103,7 +109,7 @@ steps_of(const foreloop_transh_program *program, const foreloop_transh_segment *
     /* In the vectors in which it is read again, or the loads would have to wait for the stores. */
     for (size_t i = latent; i < size && from != to; i += LANES)
         _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
-    __m512 p[2];
+    __m512 p[4];
     for (size_t v = 0; v < vectors; v++)
         p[v] = _mm512_loadu_ps(from + latent + v * LANES);
     for (size_t t = 0, count = segment->count; t < count; t++) {
@@ -142,6 +148,8 @@ static void steps(const foreloop_transh_program *program, const foreloop_transh_
             steps_of(program, &segments[i], 1, slots);
         else if (program->kinds == 2 * LANES)
             steps_of(program, &segments[i], 2, slots);
+        else if (program->kinds == 4 * LANES)
+            steps_of(program, &segments[i], 4, slots);
         else
             steps_of(program, &segments[i], 0, slots);
     }
