@@ -455,8 +455,8 @@ FORELOOP_API const foreloop_gbdt *foreloop_model_gbdt(const foreloop_model *mode
 /* A program's latent state z0. Immutable. */
 typedef struct foreloop_workload foreloop_workload;
 
-/* Encodes a program. The text is TensorIR as TVM prints it; it is canonicalised first, but not parsed: a text that is no
- * program gets a state too, which means nothing. `encoder` must be of foreloop_model_transformer(model). Cost:
+/* Encodes a program. The text is TensorIR as TVM prints it; it is canonicalised first, but not parsed: a text that is
+ * no program gets a state too, which means nothing. `encoder` must be of foreloop_model_transformer(model). Cost:
  * milliseconds, one forward pass for each window of the text. */
 FORELOOP_API foreloop_status foreloop_workload_encode(foreloop_workload **workload, const foreloop_model *model,
                                                       foreloop_encoder *encoder, const char *text, size_t length,
@@ -620,8 +620,8 @@ FORELOOP_API foreloop_status foreloop_rank_top(foreloop_scorer *scorer, const fo
                                                uint64_t *indices, float *scores, size_t *found, foreloop_error *error);
 
 /* The k best of a stream: begin, push any number of batches (candidates are numbered on from 0), finish. Pushes of one
- * stream use one workload (else ARGUMENT). finish writes like foreloop_rank_top and ends the stream; begin ends one that
- * was left open. Cost: push as foreloop_rank_top; finish k x log k. */
+ * stream use one workload (else ARGUMENT). finish writes like foreloop_rank_top and ends the stream; begin ends one
+ * that was left open. Cost: push as foreloop_rank_top; finish k x log k. */
 FORELOOP_API foreloop_status foreloop_topk_begin(foreloop_scorer *scorer, size_t k, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_topk_push(foreloop_scorer *scorer, const foreloop_workload *workload,
                                                 const uint32_t *ids, const size_t *offsets, size_t count,
