@@ -65,7 +65,7 @@ void foreloop_options_init(foreloop_options *options, size_t size) {
 foreloop_status foreloop_actions_create(foreloop_actions **actions, const foreloop_model *model, size_t capacity,
                                         foreloop_error *error) {
     if (!actions || !model)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "actions_create: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_actions_create: an argument is NULL");
     return foreloop_action_table_create(actions, &model->allocator, &model->rollout, model->fingerprint, capacity,
                                         error);
 }

@@ -95,7 +95,7 @@ static double simd_bits(void) {
 foreloop_status foreloop_hardware_detect(foreloop_hardware *hardware, foreloop_error *error) {
     foreloop_hardware found;
     if (!hardware)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "hardware_detect: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_hardware_detect: an argument is NULL");
     FORELOOP_TRY(foreloop_sized_read(&found, sizeof found, hardware, "foreloop_hardware", error));
     foreloop_hardware_init(&found, sizeof found);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);

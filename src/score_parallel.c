@@ -31,23 +31,24 @@ foreloop_status foreloop_score_parallel(foreloop_scorer *const *scorers, size_t 
                                         const uint32_t *ids, const size_t *offsets, size_t count, float *scores,
                                         foreloop_error *error) {
     if (!scorers || scorer_count == 0 || !parallel || !parallel->run || (count && !scores))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score_parallel: an argument is NULL or 0");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_score_parallel: an argument is NULL or 0");
     for (size_t i = 0; i < scorer_count; i++) {
         if (!scorers[i] || scorers[i]->model != scorers[0]->model || scorers[i]->actions != scorers[0]->actions)
             return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
-                                 "score_parallel: scorer %zu is NULL, or of another model or action table", i);
+                                 "foreloop_score_parallel: scorer %zu is NULL, or of another model or action table", i);
         if (scorers[i]->ranker.gbdt != scorers[0]->ranker.gbdt)
-            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score_parallel: scorer %zu uses another ranker", i);
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                                 "foreloop_score_parallel: scorer %zu uses another ranker", i);
         for (size_t j = 0; j < i; j++)
             if (scorers[i] == scorers[j])
-                return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score_parallel: scorers %zu and %zu are the same",
-                                     j, i);
+                return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                                     "foreloop_score_parallel: scorers %zu and %zu are the same", j, i);
         for (size_t j = 0; j < FORELOOP_HARDWARE_FIELDS; j++)
             if (foreloop_hardware_field(&scorers[i]->hardware, j) != foreloop_hardware_field(&scorers[0]->hardware, j))
-                return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score_parallel: scorer %zu is of other hardware",
-                                     i);
+                return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                                     "foreloop_score_parallel: scorer %zu is of other hardware", i);
     }
-    FORELOOP_TRY(foreloop_check_batch(scorers[0], workload, ids, offsets, count, error));
+    FORELOOP_TRY(foreloop_check_batch("foreloop_score_parallel", scorers[0], workload, ids, offsets, count, error));
     share all = {scorers, scorer_count, workload, ids, offsets, count, scores};
     if (count)
         parallel->run(parallel->user, scorer_count, score_share, &all);
@@ -57,14 +58,14 @@ foreloop_status foreloop_score_parallel(foreloop_scorer *const *scorers, size_t 
 foreloop_status foreloop_scores_to_weights(const float *scores, size_t count, float temperature, float *weights,
                                            foreloop_error *error) {
     if (count && (!scores || !weights))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "scores_to_weights: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_scores_to_weights: an argument is NULL");
     if (!(temperature > 0) || !isfinite(temperature))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
-                             "scores_to_weights: the temperature must be positive and finite");
+                             "foreloop_scores_to_weights: the temperature must be positive and finite");
     double best = -INFINITY, total = 0;
     for (size_t i = 0; i < count; i++) {
         if (!isfinite(scores[i]))
-            return foreloop_fail(error, FORELOOP_ERROR_VALUE, "scores_to_weights: score %zu is not finite", i);
+            return foreloop_fail(error, FORELOOP_ERROR_VALUE, "foreloop_scores_to_weights: score %zu is not finite", i);
         best = scores[i] > best ? scores[i] : best;
     }
     for (size_t i = 0; i < count; i++)

@@ -1,8 +1,5 @@
-/*
- * Scoring. Candidates run in groups of 16: each is rolled out into a state of its own, beginning with what it shares
- * with its forerunners; then the states are finished together into the trees' layout, and the trees run over blocks of
- * four groups.
- */
+/* The scorer: its scratch, the checks of what it is given, one candidate in full, and step-wise search. Batches are in
+ * score_batch.c. */
 #include "scorer.h"
 #include "common/alloc.h"
 #include "common/error.h"
@@ -11,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = FORELOOP_BLOCK, GROUP = FORELOOP_GROUP };
+enum { BLOCK = FORELOOP_BLOCK, GROUP = FORELOOP_GROUP, SLICE = FORELOOP_TRANSH_SLICE };
 
 /* ---- Creation ---- */
 
@@ -25,7 +22,7 @@ static foreloop_status set_hardware(foreloop_hardware *own, const foreloop_hardw
         double value = foreloop_hardware_field(own, i);
         if (!(value >= 0 && value <= 1e30))
             return foreloop_fail(error, FORELOOP_ERROR_VALUE,
-                                 "scorer_create: hardware field '%s' must be from 0 to 1e30",
+                                 "foreloop_scorer_create: hardware field '%s' must be from 0 to 1e30",
                                  foreloop_hardware_field_names[i]);
     }
     return FORELOOP_OK;
@@ -48,8 +45,9 @@ static void connect_values(foreloop_scorer *scorer) {
         if (feature->source == FORELOOP_FEATURE_HARDWARE) {
             const float number = (float)foreloop_hardware_field(&scorer->hardware, feature->element);
             scorer->row[column] = number;
-            for (size_t s = 0; s < BLOCK; s++)
-                scorer->block[(size_t)value * BLOCK + s] = number;
+            for (size_t b = 0; b < FORELOOP_CHUNK_BLOCKS; b++)
+                for (size_t s = 0; s < BLOCK; s++)
+                    scorer->blocks[(b * (scorer->value_count + 1) + value) * BLOCK + s] = number;
         } else if (feature->source == FORELOOP_FEATURE_LENGTH) {
             scorer->length_values[scorer->length_count++] = value;
         } else {
@@ -69,23 +67,26 @@ static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error 
     const foreloop_allocator *allocator = &model->allocator;
     const size_t values = scorer->value_count + 1, state_size = scorer->program.state_size;
     const size_t lanes = scorer->program.latent + scorer->program.aggregates, kinds = scorer->program.kinds;
+    const size_t slices = foreloop_transh_slice_count(scorer->program.latent);
     const size_t complete = foreloop_rollout_program(&model->rollout, true).state_size + model->rollout.latent_stride;
     scorer->value_columns = foreloop_allocate(allocator, values, sizeof *scorer->value_columns);
     scorer->lane_values = foreloop_allocate(allocator, lanes, sizeof *scorer->lane_values);
     scorer->copies = foreloop_allocate(allocator, values, sizeof *scorer->copies);
     scorer->length_values = foreloop_allocate(allocator, values, sizeof *scorer->length_values);
-    scorer->block = foreloop_allocate_zeroed(allocator, values, BLOCK * sizeof(float));
+    scorer->blocks = foreloop_allocate_zeroed(allocator, values, FORELOOP_CHUNK * sizeof(float));
     scorer->row = foreloop_allocate_zeroed(allocator, scorer->ranker.column_count + 1, sizeof(float));
-    scorer->states = foreloop_allocate_zeroed(allocator, GROUP, state_size * sizeof(float));
-    scorer->saved = foreloop_allocate(allocator, FORELOOP_SAVED_STATES, state_size * sizeof(float));
-    scorer->begin = foreloop_allocate(allocator, state_size, sizeof(float));
+    scorer->slots = foreloop_allocate_zeroed(allocator, FORELOOP_SLOTS, state_size * sizeof(float));
+    scorer->sums = foreloop_allocate_zeroed(allocator, slices, FORELOOP_SLOTS * SLICE * sizeof(float));
     scorer->complete = foreloop_allocate(allocator, complete, sizeof(float));
-    scorer->used = foreloop_allocate(allocator, kinds, sizeof *scorer->used);
-    scorer->gamma = foreloop_allocate(allocator, kinds, GROUP * sizeof(float));
-    if (!scorer->value_columns || !scorer->lane_values || !scorer->copies || !scorer->length_values || !scorer->block ||
-        !scorer->row || !scorer->states || !scorer->saved || !scorer->begin || !scorer->complete || !scorer->used ||
-        !scorer->gamma)
-        return foreloop_fail_memory(error, state_size, 2 * GROUP * sizeof(float), "the scorer");
+    scorer->segments = foreloop_allocate(allocator, FORELOOP_CHUNK_SEGMENTS, sizeof *scorer->segments);
+    scorer->segment_begin = foreloop_allocate(allocator, FORELOOP_CHUNK_GROUPS + 1, sizeof *scorer->segment_begin);
+    scorer->used_counts = foreloop_allocate(allocator, FORELOOP_CHUNK_GROUPS, sizeof *scorer->used_counts);
+    scorer->used = foreloop_allocate(allocator, kinds, FORELOOP_CHUNK_GROUPS * sizeof *scorer->used);
+    scorer->gamma = foreloop_allocate(allocator, kinds, FORELOOP_CHUNK * sizeof(float));
+    if (!scorer->value_columns || !scorer->lane_values || !scorer->copies || !scorer->length_values ||
+        !scorer->blocks || !scorer->row || !scorer->slots || !scorer->sums || !scorer->complete || !scorer->segments ||
+        !scorer->segment_begin || !scorer->used_counts || !scorer->used || !scorer->gamma)
+        return foreloop_fail_memory(error, values, FORELOOP_CHUNK * sizeof(float), "the scorer");
     return FORELOOP_OK;
 }
 
@@ -102,9 +103,10 @@ foreloop_status foreloop_scorer_create(foreloop_scorer **result, const foreloop_
                                        const foreloop_actions *actions, const foreloop_hardware *hardware,
                                        foreloop_error *error) {
     if (!result || !model || !actions)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "scorer_create: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_scorer_create: an argument is NULL");
     if (actions->fingerprint != model->fingerprint)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "scorer_create: the action table is of another model");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "foreloop_scorer_create: the action table is of another model");
     foreloop_scorer *scorer = foreloop_allocate_zeroed(&model->allocator, 1, sizeof *scorer);
     if (!scorer)
         return foreloop_fail_memory(error, 1, sizeof *scorer, "the scorer");
@@ -126,12 +128,14 @@ void foreloop_scorer_release(foreloop_scorer *scorer) {
     const foreloop_allocator *allocator = &scorer->model->allocator;
     foreloop_release(allocator, scorer->gamma);
     foreloop_release(allocator, scorer->used);
+    foreloop_release(allocator, scorer->used_counts);
+    foreloop_release(allocator, scorer->segment_begin);
+    foreloop_release(allocator, scorer->segments);
     foreloop_release(allocator, scorer->complete);
-    foreloop_release(allocator, scorer->begin);
-    foreloop_release(allocator, scorer->saved);
-    foreloop_release(allocator, scorer->states);
+    foreloop_release(allocator, scorer->sums);
+    foreloop_release(allocator, scorer->slots);
     foreloop_release(allocator, scorer->row);
-    foreloop_release(allocator, scorer->block);
+    foreloop_release(allocator, scorer->blocks);
     foreloop_release(allocator, scorer->length_values);
     foreloop_release(allocator, scorer->copies);
     foreloop_release(allocator, scorer->lane_values);
@@ -177,10 +181,10 @@ static uint32_t largest(const uint32_t *ids, size_t count) {
     return result;
 }
 
-foreloop_status foreloop_check_batch(const foreloop_scorer *scorer, const foreloop_workload *workload,
+foreloop_status foreloop_check_batch(const char *call, const foreloop_scorer *scorer, const foreloop_workload *workload,
                                      const uint32_t *ids, const size_t *offsets, size_t count, foreloop_error *error) {
     if (!scorer || !workload || (count && !offsets) || (count && offsets[count] > offsets[0] && !ids))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", call);
     FORELOOP_TRY(check_workload(scorer, workload, error));
     size_t longest = 0;
     for (size_t i = 0; i < count; i++) {
@@ -200,170 +204,12 @@ foreloop_status foreloop_check_batch(const foreloop_scorer *scorer, const forelo
     return FORELOOP_OK;
 }
 
-/* ---- Rollout ---- */
-
-static const foreloop_transh_f32 *kernels(const foreloop_scorer *scorer) {
-    return &scorer->model->transition.kernels;
-}
-
-/* Interning may have moved the rows since the last call. */
-static void take_rows(foreloop_transh_program *program, const foreloop_actions *actions) {
-    program->rows = actions->rows;
-    program->row_kinds = actions->kinds;
-}
-
-static uint32_t known_length(const uint32_t *ids, size_t count) {
-    uint32_t length = 0;
-    for (size_t i = 0; i < count; i++)
-        length += ids[i] != FORELOOP_ACTION_UNKNOWN;
-    return length;
-}
-
-static size_t shared_length(const uint32_t *ids, const size_t *offsets, size_t i) {
-    const size_t a = offsets[i] - offsets[i - 1], b = offsets[i + 1] - offsets[i], limit = a < b ? a : b;
-    size_t shared = 0;
-    while (shared < limit && ids[offsets[i - 1] + shared] == ids[offsets[i] + shared])
-        shared++;
-    return shared;
-}
-
-/* Saved states of prefixes of the last candidate, the shortest first. */
-typedef struct prefixes {
-    size_t count;
-    size_t depths[FORELOOP_SAVED_STATES];
-} prefixes;
-
-/* A shared prefix is worth a state of its own from this number of actions on. */
-enum { WORTH_SAVING = 3 };
-
-/* Rolls out one candidate. shared[0] is what it shares with its forerunner, shared[i] what the i-th after it shares
- * with the one before; `ahead` of them are known. */
-static void roll_candidate(foreloop_scorer *scorer, prefixes *saved, const uint32_t *ids, size_t length,
-                           const size_t *shared, size_t ahead, float *state) {
-    const foreloop_transh_program *program = &scorer->program;
-    while (saved->count && saved->depths[saved->count - 1] > shared[0])
-        saved->count--;
-    size_t depth = saved->count ? saved->depths[saved->count - 1] : 0;
-    const float *from = saved->count ? scorer->saved + (saved->count - 1) * program->state_size : scorer->begin;
-
-    /* Those after it will want its prefixes of these lengths, which only fall. */
-    size_t wanted[GROUP], wanted_count = 0, common = length;
-    for (size_t i = 1; i <= ahead; i++) {
-        common = shared[i] < common ? shared[i] : common;
-        if (common < depth + WORTH_SAVING)
-            break;
-        if (wanted_count == 0 || wanted[wanted_count - 1] != common)
-            wanted[wanted_count++] = common;
-    }
-    while (wanted_count && saved->count < FORELOOP_SAVED_STATES) {
-        const size_t next = wanted[--wanted_count];
-        if (next < depth + WORTH_SAVING)
-            continue;
-        float *own = scorer->saved + saved->count * program->state_size;
-        kernels(scorer)->roll(program, ids + depth, next - depth, from, own);
-        saved->depths[saved->count++] = depth = next;
-        from = own;
-    }
-    kernels(scorer)->roll(program, length > depth ? ids + depth : NULL, length - depth, from, state);
-}
-
-/* ---- Trees ---- */
-
-/* Fewer candidates pass through the trees one by one. */
-enum { FEW = 8 };
-
-/* Finishes the scorer's states into the lanes of the block from `first` on. */
-static void finish_group(foreloop_scorer *scorer, const float *lengths, size_t first) {
-    float *block = scorer->block + first;
-    kernels(scorer)->finish_block(&scorer->program, scorer->states, scorer->lane_values, scorer->used, scorer->gamma,
-                                  block, BLOCK);
-    for (size_t i = 0; i < scorer->copy_count; i++)
-        memcpy(block + (size_t)scorer->copies[i].to * BLOCK, block + (size_t)scorer->copies[i].from * BLOCK,
-               GROUP * sizeof *block);
-    for (size_t i = 0; i < scorer->length_count; i++)
-        memcpy(block + (size_t)scorer->length_values[i] * BLOCK, lengths, GROUP * sizeof *block);
-}
-
-/* The score of one state, with the same bits. */
-static float score_state(foreloop_scorer *scorer, const float *state, float length) {
-    const foreloop_transh_program *program = &scorer->program;
-    const float *aggregates = state + foreloop_transh_at_aggregates(program);
-    const uint32_t *columns = scorer->value_columns, *values = scorer->lane_values;
-    float *row = scorer->row, *z = scorer->complete;
-    kernels(scorer)->finish(program, state, z);
-    for (size_t i = 0; i < program->latent; i++)
-        row[columns[values[i]]] = z[i];
-    for (size_t i = 0; i < program->aggregates; i++)
-        row[columns[values[program->latent + i]]] = aggregates[i];
-    for (size_t i = 0; i < scorer->copy_count; i++)
-        row[columns[scorer->copies[i].to]] = row[columns[scorer->copies[i].from]];
-    for (size_t i = 0; i < scorer->length_count; i++)
-        row[columns[scorer->length_values[i]]] = length;
-    return foreloop_gbdt_margin(scorer->ranker.gbdt, row);
-}
-
-/* ---- Batches ---- */
-
-/* A batch while it is scored. */
-typedef struct batch {
-    const uint32_t *ids;
-    const size_t *offsets;
-    size_t count;
-    prefixes saved;
-    size_t shared[GROUP + 1]; /* of a group's candidates and the one behind it with their forerunners */
-} batch;
-
-/* Rolls out the `own` candidates from `first` on into the scorer's states. */
-static void roll_group(foreloop_scorer *scorer, batch *all, size_t first, size_t own, float *lengths) {
-    const size_t ahead = all->count - first > own ? own : own - 1;
-    for (size_t i = 1; i <= ahead; i++)
-        all->shared[i] = shared_length(all->ids, all->offsets, first + i);
-    for (size_t i = 0; i < own; i++) {
-        const uint32_t *sequence = foreloop_sequence(all->ids, all->offsets, first + i);
-        const size_t length = all->offsets[first + i + 1] - all->offsets[first + i];
-        roll_candidate(scorer, &all->saved, sequence, length, all->shared + i, ahead - i,
-                       scorer->states + i * scorer->program.state_size);
-        if (scorer->length_count)
-            lengths[i] = (float)known_length(sequence, length);
-    }
-    all->shared[0] = all->shared[ahead];
-}
-
-void foreloop_score_checked(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
-                            const size_t *offsets, size_t count, float *scores) {
-    batch all = {.ids = ids, .offsets = offsets, .count = count};
-    take_rows(&scorer->program, scorer->actions);
-    foreloop_rollout_begin(&scorer->model->rollout, &scorer->program, workload->start, scorer->begin);
-    for (size_t first = 0; first < count; first += BLOCK) {
-        const size_t own = count - first < BLOCK ? count - first : BLOCK;
-        float lengths[GROUP] = {0};
-        for (size_t group = 0; group < own; group += GROUP) {
-            roll_group(scorer, &all, first + group, own - group < GROUP ? own - group : GROUP, lengths);
-            if (own >= FEW)
-                finish_group(scorer, lengths, group);
-        }
-        if (own >= FEW)
-            foreloop_gbdt_margin_block(scorer->ranker.gbdt, scorer->block, BLOCK, own, scores + first);
-        for (size_t i = 0; own < FEW && i < own; i++)
-            scores[first + i] = score_state(scorer, scorer->states + i * scorer->program.state_size, lengths[i]);
-    }
-}
-
-foreloop_status foreloop_score(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
-                               const size_t *offsets, size_t count, float *scores, foreloop_error *error) {
-    if (count && !scores)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score: an argument is NULL");
-    FORELOOP_TRY(foreloop_check_batch(scorer, workload, ids, offsets, count, error));
-    foreloop_score_checked(scorer, workload, ids, offsets, count, scores);
-    return FORELOOP_OK;
-}
-
 /* ---- One candidate in full ---- */
 
-static foreloop_status check_sequence(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
-                                      size_t count, const float *output, foreloop_error *error) {
+static foreloop_status check_sequence(const char *call, foreloop_scorer *scorer, const foreloop_workload *workload,
+                                      const uint32_t *ids, size_t count, const float *output, foreloop_error *error) {
     if (!scorer || !workload || (!ids && count) || !output)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", call);
     FORELOOP_TRY(check_workload(scorer, workload, error));
     return check_ids(scorer, ids, count, error);
 }
@@ -374,17 +220,17 @@ static const float *roll_complete(foreloop_scorer *scorer, const foreloop_worklo
     const foreloop_rollout_plan *plan = &scorer->model->rollout;
     foreloop_transh_program program = foreloop_rollout_program(plan, true);
     float *state = scorer->complete, *z = state + program.state_size;
-    take_rows(&program, scorer->actions);
+    foreloop_take_rows(&program, scorer->actions);
     foreloop_rollout_begin(plan, &program, workload->start, state);
-    kernels(scorer)->roll(&program, ids, count, state, state);
-    kernels(scorer)->finish(&program, state, z);
+    foreloop_transh_roll_f32(foreloop_scorer_kernels(scorer), &program, ids, count, state);
+    foreloop_scorer_kernels(scorer)->finish(&program, state, z);
     *aggregates = state + foreloop_transh_at_aggregates(&program);
     return z;
 }
 
 foreloop_status foreloop_features(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
                                   size_t id_count, float *features, foreloop_error *error) {
-    FORELOOP_TRY(check_sequence(scorer, workload, ids, id_count, features, error));
+    FORELOOP_TRY(check_sequence("foreloop_features", scorer, workload, ids, id_count, features, error));
     const float *aggregates, *z = roll_complete(scorer, workload, ids, id_count, &aggregates);
     const foreloop_feature_plan *plan = &scorer->model->manifest.plan;
     for (size_t i = 0; i < plan->count; i++) {
@@ -395,7 +241,7 @@ foreloop_status foreloop_features(foreloop_scorer *scorer, const foreloop_worklo
             features[i] = z[place];
             break;
         case FORELOOP_FEATURE_LENGTH:
-            features[i] = (float)known_length(ids, id_count);
+            features[i] = (float)foreloop_known_length(ids, id_count);
             break;
         case FORELOOP_FEATURE_HARDWARE:
             features[i] = (float)foreloop_hardware_field(&scorer->hardware, feature->element);
@@ -412,11 +258,11 @@ foreloop_status foreloop_features_batch(foreloop_scorer *scorer, const foreloop_
                                         const size_t *offsets, size_t count, float *features, size_t stride,
                                         foreloop_error *error) {
     if (count && !features)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "features_batch: an argument is NULL");
-    FORELOOP_TRY(foreloop_check_batch(scorer, workload, ids, offsets, count, error));
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_features_batch: an argument is NULL");
+    FORELOOP_TRY(foreloop_check_batch("foreloop_features_batch", scorer, workload, ids, offsets, count, error));
     if (stride < scorer->model->manifest.plan.count)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
-                             "features_batch: the stride is %zu, there are %zu features", stride,
+                             "foreloop_features_batch: the stride is %zu, there are %zu features", stride,
                              scorer->model->manifest.plan.count);
     for (size_t i = 0; i < count; i++)
         FORELOOP_TRY(foreloop_features(scorer, workload, foreloop_sequence(ids, offsets, i),
@@ -426,7 +272,7 @@ foreloop_status foreloop_features_batch(foreloop_scorer *scorer, const foreloop_
 
 foreloop_status foreloop_rollout(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
                                  size_t id_count, float *latent, foreloop_error *error) {
-    FORELOOP_TRY(check_sequence(scorer, workload, ids, id_count, latent, error));
+    FORELOOP_TRY(check_sequence("foreloop_rollout", scorer, workload, ids, id_count, latent, error));
     const float *aggregates, *z = roll_complete(scorer, workload, ids, id_count, &aggregates);
     for (size_t i = 0; i < workload->size; i++)
         latent[scorer->model->rollout.latent_order[i]] = z[i];
@@ -436,7 +282,7 @@ foreloop_status foreloop_rollout(foreloop_scorer *scorer, const foreloop_workloa
 foreloop_status foreloop_score_details(const foreloop_scorer *scorer, const uint32_t *ids, const size_t *offsets,
                                        size_t count, foreloop_candidate_details *details, foreloop_error *error) {
     if (!scorer || (count && (!offsets || !details || (offsets[count] > offsets[0] && !ids))))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "score_details: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_score_details: an argument is NULL");
     for (size_t i = 0; i < count; i++) {
         if (offsets[i + 1] < offsets[i])
             return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the offsets fall at candidate %zu", i);
@@ -475,7 +321,8 @@ size_t foreloop_state_size(const foreloop_scorer *scorer) {
 foreloop_status foreloop_state_begin(foreloop_scorer *scorer, const foreloop_workload *workload, void *state,
                                      foreloop_error *error) {
     if (!scorer || !workload || !state || (uintptr_t)state % 16)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "state_begin: an argument is NULL or not aligned to 16");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "foreloop_state_begin: an argument is NULL, or the state not aligned to 16");
     FORELOOP_TRY(check_workload(scorer, workload, error));
     *(state_header *)state =
         (state_header){.fingerprint = scorer->model->fingerprint, .reads_more = scorer->ranker.reads_more};
@@ -483,9 +330,11 @@ foreloop_status foreloop_state_begin(foreloop_scorer *scorer, const foreloop_wor
     return FORELOOP_OK;
 }
 
-static foreloop_status check_state(const foreloop_scorer *scorer, const void *state, foreloop_error *error) {
+static foreloop_status check_state(const char *call, const foreloop_scorer *scorer, const void *state,
+                                   foreloop_error *error) {
     if (!scorer || !state || (uintptr_t)state % 16)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "a state is NULL or not aligned to 16");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL, or a state not aligned to 16",
+                             call);
     if (((const state_header *)state)->fingerprint != scorer->model->fingerprint)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
                              "the state was not begun by foreloop_state_begin of this model");
@@ -496,15 +345,14 @@ static foreloop_status check_state(const foreloop_scorer *scorer, const void *st
 }
 
 foreloop_status foreloop_state_step(foreloop_scorer *scorer, void *state, uint32_t id, foreloop_error *error) {
-    FORELOOP_TRY(check_state(scorer, state, error));
+    FORELOOP_TRY(check_state("foreloop_state_step", scorer, state, error));
     FORELOOP_TRY(check_ids(scorer, &id, 1, error));
     state_header *header = state;
     if (header->length >= FORELOOP_MAX_LENGTH)
         return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "a state has taken %d actions, no more are allowed",
                              FORELOOP_MAX_LENGTH);
-    float *values = state_values(state);
-    take_rows(&scorer->program, scorer->actions);
-    kernels(scorer)->roll(&scorer->program, &id, 1, values, values);
+    foreloop_take_rows(&scorer->program, scorer->actions);
+    foreloop_transh_roll_f32(foreloop_scorer_kernels(scorer), &scorer->program, &id, 1, state_values(state));
     header->length += id != FORELOOP_ACTION_UNKNOWN;
     return FORELOOP_OK;
 }
@@ -516,26 +364,27 @@ foreloop_status foreloop_state_score(foreloop_scorer *scorer, const void *state,
 foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer, const void *const *states, size_t count,
                                            float *scores, foreloop_error *error) {
     if (!scorer || (count && (!states || !scores)))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "state_score: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_state_score: an argument is NULL");
     for (size_t i = 0; i < count; i++)
-        FORELOOP_TRY(check_state(scorer, states[i], error));
+        FORELOOP_TRY(check_state("foreloop_state_score", scorer, states[i], error));
     const size_t size = scorer->program.state_size;
+    float *own_states = scorer->slots + FORELOOP_SLOT_OWN * size;
     for (size_t first = 0; first < count; first += BLOCK) {
         const size_t own = count - first < BLOCK ? count - first : BLOCK;
         float lengths[GROUP] = {0};
         for (size_t i = 0; i < own; i++) {
             const state_header *header = states[first + i];
-            if (own < FEW) {
-                scores[first + i] = score_state(scorer, (const float *)(header + 1), (float)header->length);
+            if (own < FORELOOP_FEW) {
+                scores[first + i] = foreloop_score_state(scorer, (const float *)(header + 1), (float)header->length);
                 continue;
             }
-            memcpy(scorer->states + i % GROUP * size, header + 1, size * sizeof(float));
+            memcpy(own_states + i % GROUP * size, header + 1, size * sizeof(float));
             lengths[i % GROUP] = (float)header->length;
             if (i % GROUP == GROUP - 1 || i == own - 1)
-                finish_group(scorer, lengths, i / GROUP * GROUP);
+                foreloop_finish_states(scorer, own_states, lengths, scorer->blocks + i / GROUP * GROUP);
         }
-        if (own >= FEW)
-            foreloop_gbdt_margin_block(scorer->ranker.gbdt, scorer->block, BLOCK, own, scores + first);
+        if (own >= FORELOOP_FEW)
+            foreloop_score_block(scorer, scorer->blocks, own, scores + first);
     }
     return FORELOOP_OK;
 }

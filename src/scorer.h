@@ -6,8 +6,21 @@
 #include "workload.h"
 #include <stdbool.h>
 
-/* Candidates that pass through the trees together, and groups of them that are rolled out together. */
-enum { FORELOOP_BLOCK = 64, FORELOOP_GROUP = FORELOOP_TRANSH_LANES, FORELOOP_SAVED_STATES = 16 };
+enum {
+    FORELOOP_GROUP = FORELOOP_TRANSH_LANES, /* candidates that are rolled out together */
+    FORELOOP_BLOCK = 64,                    /* that pass through the trees together */
+    FORELOOP_CHUNK = 1024,                  /* whose sums are formed together, slice by slice */
+    FORELOOP_CHUNK_GROUPS = FORELOOP_CHUNK / FORELOOP_GROUP,
+    FORELOOP_CHUNK_BLOCKS = FORELOOP_CHUNK / FORELOOP_BLOCK,
+    /* Slots of rollouts: the empty sequence, prefixes that more candidates begin with, a group's candidates. */
+    FORELOOP_SLOT_BEGIN = 0,
+    FORELOOP_SLOT_SAVED = 1,
+    FORELOOP_SAVED_STATES = 16,
+    FORELOOP_SLOT_OWN = FORELOOP_SLOT_SAVED + FORELOOP_SAVED_STATES,
+    FORELOOP_SLOTS = FORELOOP_SLOT_OWN + FORELOOP_GROUP,
+    FORELOOP_GROUP_SEGMENTS = FORELOOP_GROUP * (1 + FORELOOP_SAVED_STATES), /* at the most */
+    FORELOOP_CHUNK_SEGMENTS = 2 * FORELOOP_CHUNK + FORELOOP_GROUP_SEGMENTS
+};
 
 /* A candidate in the heap of the k best: the worst on top. */
 typedef struct foreloop_ranked {
@@ -45,20 +58,26 @@ struct foreloop_scorer {
     uint32_t *length_values;
     size_t length_count;
 
-    float *block;    /* [value_count + 1][FORELOOP_BLOCK], hardware filled in */
+    float *blocks;   /* [FORELOOP_CHUNK_BLOCKS][value_count + 1][FORELOOP_BLOCK], hardware filled in */
     float *row;      /* [columns + 1], hardware filled in */
-    float *states;   /* [FORELOOP_GROUP][program.state_size] */
-    float *saved;    /* [FORELOOP_SAVED_STATES][program.state_size]: prefixes that more candidates begin with */
-    float *begin;    /* [program.state_size]: of the empty sequence */
+    float *slots;    /* [FORELOOP_SLOTS][program.state_size] */
+    float *sums;     /* [slices][FORELOOP_SLOTS][FORELOOP_TRANSH_SLICE] */
     float *complete; /* a state of all features, and z behind it */
-    uint32_t *used;  /* scratch of finish_block */
-    float *gamma;
+
+    /* A chunk's rollouts: group g has segments segment_begin[g] to segment_begin[g + 1], and the kinds that occur in it
+     * with their gammas. */
+    foreloop_transh_segment *segments; /* [FORELOOP_CHUNK_SEGMENTS] */
+    size_t *segment_begin;             /* [FORELOOP_CHUNK_GROUPS + 1] */
+    size_t *used_counts;               /* [FORELOOP_CHUNK_GROUPS] */
+    uint32_t *used;                    /* [FORELOOP_CHUNK_GROUPS][program.kinds] */
+    float *gamma;                      /* [FORELOOP_CHUNK_GROUPS][program.kinds][FORELOOP_GROUP] */
 
     /* The stream of foreloop_topk_*; heap_limit is k. */
     foreloop_ranked *heap;
     size_t heap_capacity, heap_count, heap_limit;
     uint64_t next_index;
     int streaming;
+    const foreloop_workload *streamed; /* the workload of the pushes so far; NULL: none yet */
 
     foreloop_scorer_ranker ranker;
 };
@@ -77,12 +96,43 @@ static inline const uint32_t *foreloop_sequence(const uint32_t *ids, const size_
     return offsets[i + 1] > offsets[i] ? ids + offsets[i] : NULL;
 }
 
-/* Checks a whole batch, so that nothing is written before an error. */
-foreloop_status foreloop_check_batch(const foreloop_scorer *scorer, const foreloop_workload *workload,
+/* Checks a whole batch, so that nothing is written before an error. `call` names the function in messages. */
+foreloop_status foreloop_check_batch(const char *call, const foreloop_scorer *scorer, const foreloop_workload *workload,
                                      const uint32_t *ids, const size_t *offsets, size_t count, foreloop_error *error);
 
 /* Scores a checked batch. */
 void foreloop_score_checked(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
                             const size_t *offsets, size_t count, float *scores);
+
+/* Interning may have moved the actions' rows since the last call. */
+static inline void foreloop_take_rows(foreloop_transh_program *program, const foreloop_actions *actions) {
+    program->rows = actions->rows;
+    program->row_kinds = actions->kinds;
+    program->slices = actions->slices;
+}
+
+static inline const foreloop_transh_f32 *foreloop_scorer_kernels(const foreloop_scorer *scorer) {
+    return &scorer->model->transition.kernels;
+}
+
+/* The number of actions of known kind. */
+static inline uint32_t foreloop_known_length(const uint32_t *ids, size_t count) {
+    uint32_t length = 0;
+    for (size_t i = 0; i < count; i++)
+        length += ids[i] != FORELOOP_ACTION_UNKNOWN;
+    return length;
+}
+
+/* Fewer candidates pass through the trees one by one. */
+enum { FORELOOP_FEW = 8 };
+
+/* The score of one state, which holds `length` actions of known kind. */
+float foreloop_score_state(foreloop_scorer *scorer, const float *state, float length);
+
+/* Of whole states of a group: writes the features that come from them to the lanes of a block from `block` on. */
+void foreloop_finish_states(foreloop_scorer *scorer, const float *states, const float *lengths, float *block);
+
+/* The scores of a block's candidates. */
+void foreloop_score_block(foreloop_scorer *scorer, float *block, size_t count, float *scores);
 
 #endif

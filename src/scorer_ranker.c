@@ -70,10 +70,10 @@ static foreloop_status match(const foreloop_model *model, const foreloop_gbdt *g
 foreloop_status foreloop_scorer_set_ranker(foreloop_scorer *scorer, const foreloop_gbdt *ranker,
                                            foreloop_error *error) {
     if (!scorer)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "scorer_set_ranker: the scorer is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_scorer_set_ranker: the scorer is NULL");
     if (scorer->streaming)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
-                             "scorer_set_ranker: a stream is open: call foreloop_topk_finish first");
+                             "foreloop_scorer_set_ranker: a stream is open: call foreloop_topk_finish first");
     /* A second scorer takes the first one's place when it is complete. */
     foreloop_scorer made = {.model = scorer->model, .actions = scorer->actions, .hardware = scorer->hardware};
     made.ranker = foreloop_ranker_of_model(scorer->model);

@@ -4,7 +4,7 @@
 #include "scorer.h"
 
 /* Candidates whose scores are held at a time. */
-enum { PUSHED = 256 };
+enum { PUSHED = FORELOOP_CHUNK };
 
 /* Whether a ranks before b: a higher score, or the same score and an earlier place. */
 static int ranks_before(foreloop_ranked a, foreloop_ranked b) {
@@ -43,22 +43,28 @@ static void keep(foreloop_scorer *scorer, foreloop_ranked item) {
 }
 
 foreloop_status foreloop_topk_begin(foreloop_scorer *scorer, size_t k, foreloop_error *error) {
-    if (!scorer || k == 0)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "topk_begin: the scorer is NULL or k is 0");
+    if (!scorer)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_topk_begin: an argument is NULL");
     FORELOOP_TRY(foreloop_reserve(&scorer->model->allocator, &scorer->heap, &scorer->heap_capacity, 0, k,
                                   sizeof *scorer->heap, error));
     scorer->heap_count = 0;
     scorer->heap_limit = k;
     scorer->next_index = 0;
     scorer->streaming = 1;
+    scorer->streamed = NULL;
     return FORELOOP_OK;
 }
 
 foreloop_status foreloop_topk_push(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,
                                    const size_t *offsets, size_t count, foreloop_error *error) {
-    FORELOOP_TRY(foreloop_check_batch(scorer, workload, ids, offsets, count, error));
+    FORELOOP_TRY(foreloop_check_batch("foreloop_topk_push", scorer, workload, ids, offsets, count, error));
     if (!scorer->streaming)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "topk_push: call foreloop_topk_begin first");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_topk_push: call foreloop_topk_begin first");
+    if (scorer->streamed && scorer->streamed != workload)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "foreloop_topk_push: the stream began with another workload, whose scores do not compare: "
+                             "begin a stream for each");
+    scorer->streamed = workload;
     for (size_t first = 0; first < count; first += PUSHED) {
         const size_t own = count - first < PUSHED ? count - first : PUSHED;
         float scores[PUSHED];
@@ -72,9 +78,9 @@ foreloop_status foreloop_topk_push(foreloop_scorer *scorer, const foreloop_workl
 foreloop_status foreloop_topk_finish(foreloop_scorer *scorer, uint64_t *indices, float *scores, size_t *found,
                                      foreloop_error *error) {
     if (!scorer || !found || (scorer->heap_count && !indices))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "topk_finish: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_topk_finish: an argument is NULL");
     if (!scorer->streaming)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "topk_finish: call foreloop_topk_begin first");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_topk_finish: call foreloop_topk_begin first");
     /* The worst is on top: taking it off again and again fills the result from its end. */
     size_t count = scorer->heap_count;
     *found = count;
@@ -95,15 +101,11 @@ foreloop_status foreloop_rank_top(foreloop_scorer *scorer, const foreloop_worklo
                                   const size_t *offsets, size_t count, size_t k, uint64_t *indices, float *scores,
                                   size_t *found, foreloop_error *error) {
     if (!found || (count && k && !indices))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "rank_top: an argument is NULL");
-    FORELOOP_TRY(foreloop_check_batch(scorer, workload, ids, offsets, count, error));
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_rank_top: an argument is NULL");
+    FORELOOP_TRY(foreloop_check_batch("foreloop_rank_top", scorer, workload, ids, offsets, count, error));
     if (scorer->streaming)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
-                             "rank_top: the scorer has an open stream: call foreloop_topk_finish first");
-    if (count == 0 || k == 0) {
-        *found = 0;
-        return FORELOOP_OK;
-    }
+                             "foreloop_rank_top: the scorer has an open stream: call foreloop_topk_finish first");
     FORELOOP_TRY(foreloop_topk_begin(scorer, k < count ? k : count, error));
     foreloop_status status = foreloop_topk_push(scorer, workload, ids, offsets, count, error);
     return status == FORELOOP_OK ? foreloop_topk_finish(scorer, indices, scores, found, error) : status;

@@ -102,13 +102,14 @@ foreloop_status foreloop_workload_encode_batch(foreloop_workload **results, cons
                                                foreloop_encoder *encoder, const char *const *texts,
                                                const size_t *lengths, size_t count, foreloop_error *error) {
     if (!model || !encoder || (count && (!results || !texts || !lengths)))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_workload_encode: an argument is NULL");
     for (size_t i = 0; i < count; i++)
         if (!texts[i] && lengths[i])
-            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: text %zu is NULL", i);
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_workload_encode: text %zu is NULL", i);
     if (foreloop_encoder_transformer(encoder) != model->transformer)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
-                             "workload_encode: the encoder must be created from foreloop_model_transformer(model)");
+        return foreloop_fail(
+            error, FORELOOP_ERROR_ARGUMENT,
+            "foreloop_workload_encode: the encoder must be created from foreloop_model_transformer(model)");
     if (count == 0)
         return FORELOOP_OK;
     encode_batch batch;
@@ -130,14 +131,14 @@ foreloop_status foreloop_workload_encode(foreloop_workload **result, const forel
                                          foreloop_encoder *encoder, const char *text, size_t length,
                                          foreloop_error *error) {
     if (!result || (!text && length))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_workload_encode: an argument is NULL");
     return foreloop_workload_encode_batch(result, model, encoder, &text, &length, 1, error);
 }
 
 foreloop_status foreloop_workload_create(foreloop_workload **result, const foreloop_model *model, const float *latent,
                                          foreloop_error *error) {
     if (!result || !model || !latent)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_create: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_workload_create: an argument is NULL");
     foreloop_workload *workload = NULL;
     FORELOOP_TRY(create_workload(&workload, model, error));
     memcpy(workload->latent, latent, workload->size * sizeof *latent);
@@ -178,11 +179,11 @@ size_t foreloop_workload_saved_size(const foreloop_workload *workload) {
 foreloop_status foreloop_workload_save(const foreloop_workload *workload, void *buffer, size_t capacity,
                                        foreloop_error *error) {
     if (!workload || !buffer)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_save: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_workload_save: an argument is NULL");
     size_t size = foreloop_workload_saved_size(workload);
     if (capacity < size)
-        return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "workload_save: the buffer has %zu bytes, %zu are needed",
-                             capacity, size);
+        return foreloop_fail(error, FORELOOP_ERROR_LIMIT,
+                             "foreloop_workload_save: the buffer has %zu bytes, %zu are needed", capacity, size);
     unsigned char *bytes = buffer;
     memcpy(bytes, saved_magic, sizeof saved_magic);
     put_little(bytes + 8, SAVED_VERSION, 4);
@@ -200,7 +201,7 @@ foreloop_status foreloop_workload_save(const foreloop_workload *workload, void *
 foreloop_status foreloop_workload_load(foreloop_workload **result, const foreloop_model *model, const void *data,
                                        size_t size, foreloop_error *error) {
     if (!result || !model || !data)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_load: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_workload_load: an argument is NULL");
     const unsigned char *bytes = data;
     if (size < SAVED_HEADER + SAVED_CHECKSUM || memcmp(bytes, saved_magic, sizeof saved_magic) != 0)
         return foreloop_fail(error, FORELOOP_ERROR_FORMAT, "not a saved workload: encode the program again");

@@ -89,11 +89,12 @@ static void print_seconds(const foreloop_record *record) {
 
 static bool print_text(const foreloop_record *record) {
     output_table table;
-    printf("%sline %" PRIu64 "%s: workload %" PRId64 ", %zu actions", output_style_begin(OUTPUT_BOLD), record->line + 1,
-           output_style_end(OUTPUT_BOLD), record->workload, record->action_count);
+    printf("%sline %" PRIu64 "%s: workload %" PRId64 ", %zu action%s", output_style_begin(OUTPUT_BOLD),
+           record->line + 1, output_style_end(OUTPUT_BOLD), record->workload, record->action_count,
+           cli_plural(record->action_count));
     print_seconds(record);
     if (record->unknown_instructions)
-        printf(", %zu unknown instructions", record->unknown_instructions);
+        printf(", %zu unknown instruction%s", record->unknown_instructions, cli_plural(record->unknown_instructions));
     (void)putchar('\n');
     output_table_begin(&table, "rll");
     for (size_t i = 0; i < record->action_count && !table.failed; i++) {
@@ -132,8 +133,8 @@ static int print_records(const actions_options *given) {
     }
     if (status == CLI_DONE && count == 0)
         status = cli_fail("%s has no record that can be read (%" PRIu64
-                          " lines malformed): give a tuning log of TVM MetaSchedule or Ansor",
-                          input.name, input.malformed);
+                          " line%s malformed): give a tuning log of TVM MetaSchedule or Ansor",
+                          input.name, input.malformed, cli_plural(input.malformed));
     input_records_close(&input);
     return status;
 }

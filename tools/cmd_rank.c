@@ -22,7 +22,7 @@ static const cli_option options[] = {
     {"records", 'r', CLI_TEXT, offsetof(rank_options, records), "FILE",
      "The candidates: a database_tuning_record.json of TVM MetaSchedule or\nan Ansor log, plain or gzip (- for "
      "standard input)."},
-    {"top", 0, CLI_COUNT, offsetof(rank_options, top), "K",
+    {"top", 0, CLI_POSITIVE, offsetof(rank_options, top), "K",
      "Print the K best of each target only; the summary is of all."},
     {"workload-index", 0, CLI_COUNT, offsetof(rank_options, workload_index), "N",
      "Use the records of workload N only: its number in the database, or\nin an Ansor log its place in the order of "
@@ -46,6 +46,7 @@ typedef struct rank_run {
     foreloop_model *model;
     foreloop_encoder *encoder;
     foreloop_workload *workload;
+    bool odd_text; /* no program, by the look of it */
     foreloop_actions *actions;
     foreloop_scorer *scorer;
     input_records input;
@@ -92,6 +93,8 @@ static int encode_workload(rank_run *run) {
     else if (foreloop_encoder_create(&run->encoder, foreloop_model_transformer(run->model), &error) != FORELOOP_OK)
         status = cli_fail("%s", error.message);
     if (status == CLI_DONE) {
+        /* The model gives any text some state, so that nobody else would say it. */
+        run->odd_text = !strstr(text.data, "def ") || !strstr(text.data, "T.");
         start = cli_clock();
         if (foreloop_workload_encode(&run->workload, run->model, run->encoder, text.data, text.size, &error) !=
             FORELOOP_OK)
@@ -210,9 +213,9 @@ static int check_workloads(const rank_run *run) {
     if (index->given && run->ranking.other_workloads > 0 && run->input.malformed + run->ranking.failed == 0)
         return cli_fail("%s has no record of workload %" PRIu64 ", only of %s: correct --workload-index",
                         run->input.name, index->value, list);
-    return cli_fail("%s has no record that can be ranked (%" PRIu64 " lines malformed, %" PRIu64
+    return cli_fail("%s has no record that can be ranked (%" PRIu64 " line%s malformed, %" PRIu64
                     " with a failed measurement): give a tuning log of TVM MetaSchedule or Ansor",
-                    run->input.name, run->input.malformed, run->ranking.failed);
+                    run->input.name, run->input.malformed, cli_plural(run->input.malformed), run->ranking.failed);
 }
 
 static int read_candidates(rank_run *run) {
@@ -296,12 +299,19 @@ static int rank(rank_run *run) {
         return status;
     ranking_sort(&run->ranking);
     status = print(run);
+    if (run->odd_text)
+        cli_note("%s does not look like a program as TVM prints it ('def ...' with 'T.'): if it is none, the scores "
+                 "mean nothing",
+                 run->given->workload);
     if (run->given->json && run->ranking.report.unknown_kinds > 0)
-        cli_note("%s: %" PRIu64 " actions are of kinds that the model does not know, and have no effect",
-                 run->input.name, run->ranking.report.unknown_kinds);
+        cli_note("%s: %" PRIu64 " action%s of kinds that the model does not know, without effect", run->input.name,
+                 run->ranking.report.unknown_kinds, cli_plural(run->ranking.report.unknown_kinds));
     if (run->given->json && run->ranking.unknown_instructions > 0)
-        cli_note("%s: %" PRIu64 " instructions of the traces are of unknown kinds, and are passed over",
-                 run->input.name, (uint64_t)run->ranking.unknown_instructions);
+        cli_note("%s: %" PRIu64 " instruction%s of unknown kinds in the traces, passed over", run->input.name,
+                 (uint64_t)run->ranking.unknown_instructions, cli_plural(run->ranking.unknown_instructions));
+    if (run->given->json && run->ranking.report.out_of_range > 0)
+        cli_note("%s: %" PRIu64 " number%s outside the range that the model has learned from", run->input.name,
+                 run->ranking.report.out_of_range, cli_plural(run->ranking.report.out_of_range));
     if (status == CLI_DONE && run->given->strict && run->ranking.malformed + run->ranking.failed > 0)
         status = CLI_BAD_INPUT;
     return status;
@@ -320,8 +330,6 @@ static int run_command(int argc, char **argv) {
         return cli_fail_usage(&command_rank, "name the candidates with -r FILE");
     if (strcmp(given.workload, "-") == 0 && strcmp(given.records, "-") == 0)
         return cli_fail_usage(&command_rank, "only one of -w and -r can be standard input");
-    if (given.top.given && given.top.value == 0)
-        return cli_fail_usage(&command_rank, "--top takes a whole number from 1");
     status = rank(&run);
     close_run(&run);
     return status;

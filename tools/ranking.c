@@ -198,6 +198,7 @@ static void unknown_rows(output_table *table, const rank_result *ranking) {
         {"unknown kinds", "of actions, to the model; they have no effect", ranking->report.unknown_kinds},
         {"unknown arguments", "of actions, to the model; they are dropped", ranking->report.dropped_arguments},
         {"unknown values", "of arguments, to the model; they count as one", ranking->report.unknown_values},
+        {"values out of range", "of arguments: beyond what the model has learned from", ranking->report.out_of_range},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].count > 0) {

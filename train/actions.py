@@ -2,7 +2,7 @@
 
 A manifest's `actions` is a list of kinds, each with its slots (weights/FORMAT.md). An argument that is a string
 becomes a vocabulary; a number that only names something (CATEGORIES) becomes one-hot; every other number becomes
-signed_log, scaled to about 1, `location` with its sentinels.
+signed_log, scaled to about 1, `location` with its sentinels, and the range that the training data has.
 """
 import collections
 
@@ -11,6 +11,23 @@ import numpy as np
 CATEGORIES = frozenset(["axis", "block", "buffer", "class", "explicit", "level", "part", "write"])
 SENTINELS = {"location": [-1, -2]}
 SCALE = 0.125
+
+
+def add_ranges(kinds, candidates):
+    """Gives each numeric slot its `range`: the smallest and the largest number in `candidates`, sentinels aside, so
+    that the library tells a host which values lie outside of what was learned from. A slot without numbers has none."""
+    seen = collections.defaultdict(set)
+    for candidate in candidates:
+        for kind, arguments in candidate.actions:
+            for name, value in arguments.items():
+                seen[kind, name].add(value)
+    for kind in kinds:
+        for slot in kind["slots"]:
+            if slot["encoding"] in ("linear", "signed_log"):
+                numbers = seen[kind["kind"], slot["name"]].difference(slot.get("sentinels", []))
+                slot.pop("range", None)
+                if numbers:
+                    slot["range"] = [int(x) if float(x).is_integer() else float(x) for x in (min(numbers), max(numbers))]
 
 
 def derive(candidates, min_count=20):
@@ -40,6 +57,7 @@ def derive(candidates, min_count=20):
             else:
                 slots.append({"name": name, "encoding": "signed_log", "scale": SCALE})
         kinds.append({"kind": kind, "slots": slots})
+    add_ranges(kinds, candidates)
     return kinds
 
 

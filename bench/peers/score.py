@@ -29,10 +29,10 @@ RECORDS = ROOT / "examples" / "data" / "conv3x3_96"
 LATENT, KINDS, TREES, DEPTH, RUNS = 256, 32, 300, 6, 7
 
 
-def best(function):
-    """Seconds of processor time of the fastest of RUNS calls."""
+def best(function, runs=RUNS):
+    """Seconds of processor time of the fastest of some calls."""
     times = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         start = time.process_time()
         function()
         times.append(time.process_time() - start)
@@ -52,9 +52,10 @@ def make_bundle(directory, seed):
     manifest["features"] = features
     (directory / "model.json").write_text(json.dumps(manifest))
     random = np.random.default_rng(seed)
-    rows, labels = random.normal(0, 2, (4096, len(features))).astype(np.float32), random.random(4096)
+    rows, labels = random.normal(0, 2, (1024, len(features))).astype(np.float32), random.random(1024)
     matrix = xgboost.DMatrix(rows, labels, feature_names=features)
-    booster = xgboost.train({"max_depth": DEPTH, "min_child_weight": 0, "nthread": 1, "base_score": 0.0}, matrix, TREES)
+    settings = {"max_depth": DEPTH, "min_child_weight": 0, "nthread": 1, "base_score": 0.0, "max_bin": 64}
+    booster = xgboost.train(settings, matrix, TREES)
     (directory / "ranker.json").write_bytes(bytes(booster.save_raw("json")))
     booster.set_param({"nthread": 1})
     return manifest, booster
@@ -162,8 +163,14 @@ def compare_torch(arguments):
 
 def measure_tvm():
     """Runs under a Python with TVM: prints the microseconds of MetaSchedule's cost model."""
+    import inspect
     import numpy as np
     import tvm
+    # For each of its many intrinsics TVM asks for the whole stack with source lines, for half a minute in all.
+    stack = inspect.stack
+    inspect.stack = lambda context=0: stack(0)
+    import tvm.s_tir.tensor_intrin
+    inspect.stack = stack
     from tvm.s_tir import meta_schedule as ms
     from tvm.s_tir.schedule import Schedule, Trace
     from tvm.target import Target
@@ -171,7 +178,7 @@ def measure_tvm():
     module = tvm.script.from_source((RECORDS / "workload.txt").read_text())
     lines = [json.loads(line) for line in (RECORDS / "database_tuning_record.json").read_text().splitlines()]
     target = Target({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 4})
-    context = ms.TuneContext(mod=module, target=target, space_generator="post-order-apply")
+    context = ms.TuneContext(mod=module, target=target, space_generator="post-order-apply", num_threads=1)
     schedules = []
 
     def replay():
@@ -181,17 +188,17 @@ def measure_tvm():
             Trace.apply_json_to_schedule(line[1][0], schedule)
             schedules.append(schedule)
 
-    replay_seconds = best(replay)
+    replay_seconds = best(replay, 3)
     candidates = [ms.MeasureCandidate(schedule, ms.arg_info.ArgInfo.from_entry_func(schedule.mod, remove_preproc=False))
                   for schedule in schedules]
     extractor = ms.feature_extractor.PerStoreFeature(extract_workload=True)
-    extract_seconds = best(lambda: extractor.extract_from(context, candidates))
+    extract_seconds = best(lambda: extractor.extract_from(context, candidates), 3)
     model = ms.cost_model.XGBModel(num_warmup_samples=0, num_tuning_cores=1)
     results = [ms.runner.RunnerResult([tvm.tirx.FloatImm("float32", float(np.mean(line[1][1])))
                                        if hasattr(tvm, "tirx") else float(np.mean(line[1][1]))], None)
                for line in lines]
     model.update(context, candidates, results)
-    predict_seconds = best(lambda: model.predict(context, candidates))
+    predict_seconds = best(lambda: model.predict(context, candidates), 3)
     scale = 1e6 / len(candidates)
     print(json.dumps([{"peer": "MetaSchedule XGBModel", "us": predict_seconds * scale,
                        "features_us": extract_seconds * scale},

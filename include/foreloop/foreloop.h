@@ -676,8 +676,9 @@ FORELOOP_API const foreloop_gbdt *foreloop_model_gbdt(const foreloop_model *mode
 /* A program's latent state z0. Immutable. */
 typedef struct foreloop_workload foreloop_workload;
 
-/* Encodes a program. The text is TensorIR as TVM prints it; it is canonicalised first. `encoder` must be of
- * foreloop_model_transformer(model). Cost: milliseconds, one forward pass for each window of the text. */
+/* Encodes a program. The text is TensorIR as TVM prints it; it is canonicalised first, but not parsed: a text that is
+ * no program gets a state too, which means nothing. `encoder` must be of foreloop_model_transformer(model). Cost:
+ * milliseconds, one forward pass for each window of the text. */
 FORELOOP_API foreloop_status foreloop_workload_encode(foreloop_workload **workload, const foreloop_model *model,
                                                       foreloop_encoder *encoder, const char *text, size_t length,
                                                       foreloop_error *error);
@@ -729,8 +730,8 @@ FORELOOP_API void foreloop_actions_close(foreloop_actions *actions);
  * LIMIT when the table is full. After an error the actions before the failing one are interned, and ids is untouched.
  * Cost: the characters of the names of kind and arguments, of which the model's own (foreloop_model_kind_name,
  * foreloop_model_slot_name) and those that come from where they came before take one comparison, and a hash look-up. A
- * new action costs the two layers of its kind's network and kinds x latent_size. Allocates only to grow: for new
- * actions, and for the largest `count` so far. */
+ * new action costs the two layers of its kind's network and kinds x latent_size; many in one call cost less each, as
+ * they are computed kind by kind. Allocates only to grow: for new actions, and for the largest `count` so far. */
 FORELOOP_API foreloop_status foreloop_actions_intern(foreloop_actions *actions, const foreloop_action *list,
                                                      size_t count, uint32_t *ids, foreloop_error *error);
 
@@ -774,7 +775,7 @@ FORELOOP_API foreloop_status foreloop_hardware_detect(foreloop_hardware *hardwar
  * kinds + the z among them + the aggregates of the action's kind, in additions. */
 typedef struct foreloop_scorer foreloop_scorer;
 
-/* `hardware` is copied; NULL takes foreloop_hardware_detect. */
+/* `hardware` is copied; NULL takes foreloop_hardware_detect. Cost: memory of about 4 KB x (`read` + kinds). */
 FORELOOP_API foreloop_status foreloop_scorer_create(foreloop_scorer **scorer, const foreloop_model *model,
                                                     const foreloop_actions *actions, const foreloop_hardware *hardware,
                                                     foreloop_error *error);
@@ -849,13 +850,14 @@ FORELOOP_API foreloop_status foreloop_rollout(foreloop_scorer *scorer, const for
                                               foreloop_error *error);
 
 /* The k best of a batch, best first; equal scores in order of index. Writes min(k, count) indices and scores (scores
- * may be NULL) and that number to *found. Cost: foreloop_score plus count x log k. */
+ * may be NULL) and that number to *found; a k of 0 finds none. Cost: foreloop_score plus count x log k. */
 FORELOOP_API foreloop_status foreloop_rank_top(foreloop_scorer *scorer, const foreloop_workload *workload,
                                                const uint32_t *ids, const size_t *offsets, size_t count, size_t k,
                                                uint64_t *indices, float *scores, size_t *found, foreloop_error *error);
 
 /* The k best of a stream: begin, push any number of batches (candidates are numbered on from 0), finish. Pushes of one
- * stream use one workload. finish writes like foreloop_rank_top and ends the stream. */
+ * stream use one workload (else ARGUMENT). finish writes like foreloop_rank_top and ends the stream; begin ends one
+ * that was left open. Cost: push as foreloop_rank_top; finish k x log k. */
 FORELOOP_API foreloop_status foreloop_topk_begin(foreloop_scorer *scorer, size_t k, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_topk_push(foreloop_scorer *scorer, const foreloop_workload *workload,
                                                 const uint32_t *ids, const size_t *offsets, size_t count,

@@ -78,8 +78,15 @@ foreloop_json_type foreloop_json_peek(foreloop_json *json);
 
 foreloop_status foreloop_json_object(foreloop_json *json);                  /* opens an object */
 foreloop_status foreloop_json_key(foreloop_json *json, foreloop_text *key); /* next key; text NULL: object closed */
-foreloop_status foreloop_json_array(foreloop_json *json);                   /* opens an array */
-foreloop_status foreloop_json_element(foreloop_json *json, bool *more);     /* false: array closed */
+/* The same where a key may stand but once in its object: FORMAT when it has been before. `keys` is of the object,
+ * zeroed at its beginning. */
+typedef struct foreloop_json_keys {
+    uint64_t hashes[64]; /* an object with more keys is refused */
+    size_t count;
+} foreloop_json_keys;
+foreloop_status foreloop_json_key_once(foreloop_json *json, foreloop_json_keys *keys, foreloop_text *key);
+foreloop_status foreloop_json_array(foreloop_json *json);               /* opens an array */
+foreloop_status foreloop_json_element(foreloop_json *json, bool *more); /* false: array closed */
 
 /* Strings are valid until the next string (or, for keys, the next key) is read. */
 foreloop_status foreloop_json_string(foreloop_json *json, foreloop_text *value);

@@ -151,7 +151,7 @@ static foreloop_status fill_explainer(foreloop_gbdt_explainer *explainer, forelo
 foreloop_status foreloop_gbdt_explainer_create(foreloop_gbdt_explainer **explainer, const foreloop_gbdt *gbdt,
                                                foreloop_error *error) {
     if (!explainer || !gbdt)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_explainer_create: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_explainer_create: an argument is NULL");
     if (!gbdt->has_cover)
         return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED,
                              "the model holds no cover (sum_hessian) of the nodes, which explanations need: use "
@@ -286,7 +286,7 @@ foreloop_status foreloop_gbdt_explain(foreloop_gbdt_explainer *explainer, const 
     static const char call[] = "foreloop_gbdt_explain";
     foreloop_gbdt_rows taken;
     if (!explainer || !rows || (!contributions && rows->row_count > 0))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: NULL argument", call);
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", call);
     const foreloop_gbdt *gbdt = explainer->gbdt;
     FORELOOP_TRY(foreloop_gbdt_take_rows(&taken, gbdt, rows, call, error));
     for (size_t r = 0; r < taken.row_count; r++)

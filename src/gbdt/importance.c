@@ -25,7 +25,7 @@ static void add_splits(const foreloop_gbdt *gbdt, foreloop_gbdt_importance_kind 
 foreloop_status foreloop_gbdt_importance(const foreloop_gbdt *gbdt, foreloop_gbdt_importance_kind kind, double *scores,
                                          foreloop_error *error) {
     if (!gbdt || (!scores && gbdt->feature_count > 0))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_importance: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_importance: an argument is NULL");
     if ((int)kind < FORELOOP_GBDT_WEIGHT || kind > FORELOOP_GBDT_TOTAL_COVER)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_importance: unknown kind %d", (int)kind);
     const bool gain = kind == FORELOOP_GBDT_GAIN || kind == FORELOOP_GBDT_TOTAL_GAIN;

@@ -379,7 +379,7 @@ static foreloop_status check_options(const foreloop_gbdt_options *options, forel
 foreloop_status foreloop_gbdt_open_named(foreloop_gbdt **gbdt, const void *data, size_t size, const char *name,
                                          const foreloop_gbdt_options *options, foreloop_error *error) {
     if (!gbdt || (!data && size > 0))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_open: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_open: an argument is NULL");
     foreloop_gbdt_options full;
     FORELOOP_TRY(foreloop_sized_read(&full, sizeof full, options, "foreloop_gbdt_options", error));
     FORELOOP_TRY(check_options(&full, error));
@@ -410,7 +410,7 @@ foreloop_status foreloop_gbdt_open_memory(foreloop_gbdt **gbdt, const void *data
 foreloop_status foreloop_gbdt_open(foreloop_gbdt **gbdt, const char *path, const foreloop_gbdt_options *options,
                                    foreloop_error *error) {
     if (!gbdt || !path)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_open: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_open: an argument is NULL");
     foreloop_gbdt_options own;
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_gbdt_options", error));
     foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);

@@ -271,7 +271,7 @@ void foreloop_gbdt_margin_block(const foreloop_gbdt *gbdt, const float *values, 
 foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
                                       int margin, float *outputs, foreloop_error *error) {
     if (!gbdt || (row_count > 0 && (!outputs || (!rows && gbdt->feature_count > 0))))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_predict: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_gbdt_predict: an argument is NULL");
     if (stride < gbdt->feature_count)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
                              "foreloop_gbdt_predict: rows have %zu columns, the model needs %zu", stride,

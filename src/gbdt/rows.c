@@ -23,7 +23,7 @@ foreloop_status foreloop_gbdt_take_rows(foreloop_gbdt_rows *taken, const foreloo
                              "%s: rows have %zu columns, the trees read the one with number %zu", call,
                              rows.column_count, gbdt->read_end - 1);
     if (rows.row_count > 0 && gbdt->read_end > 0 && !rows.values)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: NULL argument", call);
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", call);
     *taken = rows;
     return FORELOOP_OK;
 }
@@ -117,7 +117,7 @@ foreloop_status foreloop_gbdt_predict_rows(const foreloop_gbdt *gbdt, const fore
     static const char call[] = "foreloop_gbdt_predict_rows";
     foreloop_gbdt_rows taken;
     if (!gbdt || !rows || (!outputs && rows->row_count > 0))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: NULL argument", call);
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", call);
     FORELOOP_TRY(foreloop_gbdt_take_rows(&taken, gbdt, rows, call, error));
     if (taken.row_count == 0)
         return FORELOOP_OK;

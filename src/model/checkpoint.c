@@ -301,7 +301,7 @@ static foreloop_status open_checkpoint(foreloop_transformer **transformer, hf_ch
 foreloop_status foreloop_transformer_open(foreloop_transformer **transformer, const char *directory,
                                           const foreloop_options *options, foreloop_error *error) {
     if (!transformer || !directory)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the transformer or its directory is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_transformer_open: an argument is NULL");
     foreloop_options own;
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     hf_checkpoint checkpoint = {

@@ -24,9 +24,10 @@ static foreloop_status read_format(reader *read) {
 
 static foreloop_status read_window(reader *read) {
     foreloop_text key;
+    foreloop_json_keys keys = {.count = 0};
     FORELOOP_TRY(foreloop_json_object(read->json));
     for (;;) {
-        FORELOOP_TRY(foreloop_json_key(read->json, &key));
+        FORELOOP_TRY(foreloop_json_key_once(read->json, &keys, &key));
         if (!key.text)
             return FORELOOP_OK;
         if (foreloop_text_is(key, "length"))
@@ -40,10 +41,11 @@ static foreloop_status read_window(reader *read) {
 
 static foreloop_status read_pooling(reader *read) {
     foreloop_text key;
+    foreloop_json_keys keys = {.count = 0};
     read->has_pooling = true;
     FORELOOP_TRY(foreloop_json_object(read->json));
     for (;;) {
-        FORELOOP_TRY(foreloop_json_key(read->json, &key));
+        FORELOOP_TRY(foreloop_json_key_once(read->json, &keys, &key));
         if (!key.text)
             return FORELOOP_OK;
         if (foreloop_text_is(key, "projection"))
@@ -67,10 +69,11 @@ static foreloop_status read_activation(reader *read) {
 static foreloop_status read_keys(reader *read) {
     foreloop_json *json = read->json;
     foreloop_text key;
+    foreloop_json_keys keys = {.count = 0};
     size_t number;
     FORELOOP_TRY(foreloop_json_object(json));
     for (;;) {
-        FORELOOP_TRY(foreloop_json_key(json, &key));
+        FORELOOP_TRY(foreloop_json_key_once(json, &keys, &key));
         if (!key.text)
             break;
         if (foreloop_text_is(key, "format")) {

@@ -250,7 +250,7 @@ static foreloop_status create(foreloop_model **model, const foreloop_options *op
 foreloop_status foreloop_model_open(foreloop_model **result, const char *path, const foreloop_options *options,
                                     foreloop_error *error) {
     if (!result || !path)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_open: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_model_open: an argument is NULL");
     foreloop_options own;
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_model *model;
@@ -273,7 +273,7 @@ foreloop_status foreloop_model_open(foreloop_model **result, const char *path, c
 foreloop_status foreloop_model_open_memory(foreloop_model **result, const void *data, size_t size,
                                            const foreloop_options *options, foreloop_error *error) {
     if (!result || !data)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_open_memory: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_model_open_memory: an argument is NULL");
     foreloop_options own;
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_model *model;
@@ -324,7 +324,7 @@ static foreloop_status compile_texts(const foreloop_model *model, foreloop_buffe
 foreloop_status foreloop_model_pack(const char *directory, const char *path, const foreloop_options *options,
                                     foreloop_error *error) {
     if (!directory || !path)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "model_pack: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_model_pack: an argument is NULL");
     foreloop_model *model;
     foreloop_buffer buffers[FORELOOP_BUNDLE_TEXTS];
     foreloop_bytes compiled[FORELOOP_BUNDLE_TEXTS];

@@ -209,7 +209,7 @@ static foreloop_status fill_encoder(foreloop_encoder *encoder, foreloop_error *e
 foreloop_status foreloop_encoder_create(foreloop_encoder **encoder, const foreloop_transformer *transformer,
                                         foreloop_error *error) {
     if (!encoder || !transformer)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the encoder or its transformer is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encoder_create: an argument is NULL");
     foreloop_encoder *result = foreloop_allocate_zeroed(&transformer->allocator, 1, sizeof *result);
     if (!result)
         return foreloop_fail_memory(error, 1, sizeof *result, "an encoder");
@@ -378,14 +378,14 @@ foreloop_status foreloop_encode_texts(foreloop_encoder *encoder, const char *con
 foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length, float *embedding,
                                      foreloop_error *error) {
     if (!encoder || !embedding || (!text && length))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the encoder, the text or the embedding is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encode_text: an argument is NULL");
     return foreloop_encode_texts(encoder, &text, &length, 1, embedding, error);
 }
 
 foreloop_status foreloop_encode_ids(foreloop_encoder *encoder, const uint32_t *ids, const uint32_t *types, size_t count,
                                     float *hidden, foreloop_error *error) {
     if (!encoder || (count && (!ids || !hidden)))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the encoder, the ids or the hidden states are NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encode_ids: an argument is NULL");
     const foreloop_transformer_scratch *scratch = &encoder->scratch;
     const size_t offsets[2] = {0, count}, width = encoder->pool.width;
     const foreloop_token_batch batch = {.ids = ids, .types = types, .offsets = offsets, .count = 1};

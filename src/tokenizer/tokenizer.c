@@ -61,7 +61,7 @@ foreloop_status foreloop_tokenizer_open_memory(foreloop_tokenizer **tokenizer, c
                                                const foreloop_options *options, foreloop_error *error) {
     foreloop_options own;
     if (!tokenizer || (!data && size > 0))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open_memory: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open_memory: an argument is NULL");
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
     return foreloop_tokenizer_open_named(tokenizer, data, size, "tokenizer.json", &allocator,
@@ -75,7 +75,7 @@ foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokenizer, const ch
     foreloop_status status;
 
     if (!tokenizer || !path)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open: an argument is NULL");
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
     FORELOOP_TRY(foreloop_file_open(&file, path, &allocator, own.read_into_memory != 0, error));
@@ -179,7 +179,7 @@ foreloop_status foreloop_tokenizer_decode(const foreloop_tokenizer *tokenizer, c
     foreloop_status status;
 
     if (!tokenizer || (!ids && count > 0) || (!text && capacity > 0) || !length)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_decode: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_decode: an argument is NULL");
     pieces = (foreloop_pieces_text){.bytes = {.allocator = &tokenizer->allocator}};
     status = decode(tokenizer, ids, count, skip_special != 0, &pieces, error);
     if (status == FORELOOP_OK && text && pieces.bytes.size > capacity)

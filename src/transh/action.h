@@ -30,14 +30,19 @@ struct foreloop_actions {
     uint32_t *kinds;      /* [capacity] */
     double *values;       /* [capacity][max_slot_count], FORELOOP_SLOT_ABSENT behind the kind's slots */
     float *rows;          /* [capacity][row_stride]; row 0 is zero */
+    float **slices;       /* [slices][capacity][FORELOOP_TRANSH_SLICE]: d; row 0 is zero */
     foreloop_action_note *notes;
     size_t kinds_capacity, values_capacity, rows_capacity, notes_capacity; /* in elements */
+    size_t *slice_capacities;
     uint64_t *slots; /* open addressing: upper half of the hash and entry, 0 for free */
     size_t slot_mask;
 
     /* Scratch of interning: */
     float *hidden, *phi, *embedding;
-    double *key;     /* the slot values that are looked up */
+    double *keys;        /* values of the actions that are looked up together */
+    uint32_t *kind_ends; /* [kinds] */
+    uint32_t *by_kind;   /* new actions, kind by kind */
+    size_t by_kind_capacity;
     uint32_t *batch; /* ids of the batch that is being interned */
     size_t batch_capacity;
     foreloop_text_hint *hints; /* [FORELOOP_TEXT_HINTS], by address */
@@ -49,5 +54,10 @@ struct foreloop_actions {
 foreloop_status foreloop_action_table_create(foreloop_actions **actions, const foreloop_allocator *allocator,
                                              const foreloop_rollout_plan *plan, uint64_t fingerprint, size_t capacity,
                                              foreloop_error *error);
+
+/* The kind of an action, kind_count when the model does not know it, and the values of its slots (vocabulary.h) in
+ * values[slot_count]. Errors as of foreloop_actions_intern. */
+foreloop_status foreloop_read_action(foreloop_actions *actions, const foreloop_action *action, size_t *kind_found,
+                                     double *values, foreloop_action_note *note, foreloop_error *error);
 
 #endif

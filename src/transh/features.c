@@ -21,9 +21,11 @@ static const char *after_prefix(const char *name, const char *prefix) {
     return strncmp(name, prefix, length) == 0 ? name + length : NULL;
 }
 
+/* A number as it is written, so that each feature has one name. */
 static bool parse_index(const char *text, size_t limit, uint32_t *index) {
     int64_t value;
-    if (*text < '0' || *text > '9' || !foreloop_parse_int64(text, strlen(text), &value) || value >= (int64_t)limit)
+    if (*text < '0' || *text > '9' || (*text == '0' && text[1]) || !foreloop_parse_int64(text, strlen(text), &value) ||
+        value >= (int64_t)limit)
         return false;
     *index = (uint32_t)value;
     return true;

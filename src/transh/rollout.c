@@ -85,7 +85,7 @@ static void add_lane(foreloop_rollout_plan *plan, size_t update, const foreloop_
     foreloop_transh_update *how = &plan->updates[update];
     const uint16_t bit = (uint16_t)(1u << lane % LANES);
     how->vector = (uint32_t)(lane / LANES);
-    how->all = (uint16_t)(how->all | bit);
+    how->take[0] = (uint16_t)(how->take[0] | bit);
     switch (feature->source) {
     case FORELOOP_FEATURE_COUNT:
     case FORELOOP_FEATURE_SUM:
@@ -98,7 +98,7 @@ static void add_lane(foreloop_rollout_plan *plan, size_t update, const foreloop_
         how->min = (uint16_t)(how->min | bit);
         break;
     case FORELOOP_FEATURE_LAST:
-        how->last = (uint16_t)(how->last | bit);
+        how->take[1] = (uint16_t)(how->take[1] | bit);
         break;
     default: /* FORELOOP_FEATURE_FIRST: taken once, then left alone */
         break;
@@ -175,8 +175,8 @@ static foreloop_status fill_plan(foreloop_rollout_plan *plan, const unsigned cha
     FORELOOP_TRY(order_latent(plan, used, error));
     FORELOOP_TRY(fill_matrices(plan, error));
     FORELOOP_TRY(place_aggregates(plan, used, error));
-    plan->row_latent = plan->kind_stride + plan->max_updates * LANES;
-    plan->row_stride = plan->row_latent + plan->latent_stride;
+    plan->row_stride = plan->kind_stride + plan->max_updates * LANES;
+    plan->slice_count = foreloop_transh_slice_count(plan->latent_stride);
     return FORELOOP_OK;
 }
 
@@ -209,7 +209,6 @@ foreloop_transh_program foreloop_rollout_program(const foreloop_rollout_plan *pl
                                        .normal = plan->normal,
                                        .normal_stride = plan->latent_stride,
                                        .row_stride = plan->row_stride,
-                                       .row_latent = plan->row_latent,
                                        .updates = plan->updates,
                                        .update_begin = plan->update_begin,
                                        .update_end = all ? plan->update_begin + 1 : plan->update_used_end};
@@ -220,7 +219,7 @@ foreloop_transh_program foreloop_rollout_program(const foreloop_rollout_plan *pl
 void foreloop_rollout_fill_row(const foreloop_rollout_plan *plan, size_t kind, const float *embedding, const float *phi,
                                float *row) {
     const foreloop_transition *transition = plan->transition;
-    memset(row, 0, plan->row_latent * sizeof *row);
+    memset(row, 0, plan->row_stride * sizeof *row);
     transition->kernels.products(transition->normal, embedding, plan->vocabulary->kind_count, transition->stride, row);
     float *value = row + plan->kind_stride;
     for (size_t u = plan->update_begin[kind]; u < plan->update_begin[kind + 1]; u++)
@@ -228,7 +227,13 @@ void foreloop_rollout_fill_row(const foreloop_rollout_plan *plan, size_t kind, c
             uint32_t element = plan->update_elements[u * LANES + i];
             *value = element == FORELOOP_ELEMENT_NONE ? 0 : element == FORELOOP_ELEMENT_ONE ? 1 : phi[element];
         }
-    to_order(plan, embedding, 1, row + plan->row_latent);
+}
+
+void foreloop_rollout_fill_slice(const foreloop_rollout_plan *plan, size_t slice, const float *embedding,
+                                 float d[FORELOOP_TRANSH_SLICE]) {
+    const size_t first = slice * FORELOOP_TRANSH_SLICE, left = plan->transition->size - first;
+    for (size_t i = 0; i < FORELOOP_TRANSH_SLICE; i++)
+        d[i] = i < left ? embedding[plan->latent_order[first + i]] : 0;
 }
 
 void foreloop_rollout_start(const foreloop_rollout_plan *plan, const float *z0, float *start) {

@@ -34,7 +34,8 @@ typedef struct foreloop_rollout_plan {
     /* By feature of the plan: its place, in z's order for latent ones, its lane for aggregates. */
     uint32_t *places;
 
-    size_t row_stride, row_latent; /* of an action's row */
+    size_t row_stride;  /* of an action's row: what its steps read */
+    size_t slice_count; /* of all of z */
 } foreloop_rollout_plan;
 
 /* In update_elements, besides elements of phi: 1, for counts, and 0, for lanes of other kinds. */
@@ -56,6 +57,10 @@ foreloop_transh_program foreloop_rollout_program(const foreloop_rollout_plan *pl
 /* An action's row[row_stride] from its embedding[stride] and phi. */
 void foreloop_rollout_fill_row(const foreloop_rollout_plan *plan, size_t kind, const float *embedding, const float *phi,
                                float *row);
+
+/* One slice of an action's embedding, in the plan's order. */
+void foreloop_rollout_fill_slice(const foreloop_rollout_plan *plan, size_t slice, const float *embedding,
+                                 float d[FORELOOP_TRANSH_SLICE]);
 
 /* What every rollout from z0[latent_stride] (padding zero) begins with: start[kind_stride + latent_stride], W z0 and
  * then z0 in the plan's order. */

@@ -111,10 +111,11 @@ static foreloop_status read_slot(foreloop_vocabulary *vocabulary, foreloop_json 
     bool has_encoding = false;
     size_t values_at = 0;
     foreloop_text key, span = {NULL, 0};
+    foreloop_json_keys keys = {.count = 0};
     const char *values_key = NULL;
     FORELOOP_TRY(foreloop_json_object(json));
     for (;;) {
-        FORELOOP_TRY(foreloop_json_key(json, &key));
+        FORELOOP_TRY(foreloop_json_key_once(json, &keys, &key));
         if (!key.text)
             break;
         if (foreloop_text_is(key, "name")) {
@@ -130,6 +131,8 @@ static foreloop_status read_slot(foreloop_vocabulary *vocabulary, foreloop_json 
             FORELOOP_TRY(read_range(json, slot));
         } else if (foreloop_text_is(key, "values") || foreloop_text_is(key, "sentinels")) {
             /* How the list reads depends on the encoding, which may come later. */
+            if (values_key)
+                return foreloop_json_fail(json, "a slot has 'values' or 'sentinels', not both");
             values_key = foreloop_text_is(key, "values") ? "values" : "sentinels";
             FORELOOP_TRY(foreloop_json_span(json, &span));
             values_at = json->base + (size_t)(span.text - json->data);
@@ -188,16 +191,15 @@ static foreloop_status read_slots(foreloop_vocabulary *vocabulary, foreloop_json
 static foreloop_status read_kind(foreloop_vocabulary *vocabulary, foreloop_json *json, foreloop_kind *kind) {
     *kind = (foreloop_kind){0};
     foreloop_text key;
+    foreloop_json_keys keys = {.count = 0};
     FORELOOP_TRY(foreloop_json_object(json));
     for (;;) {
-        FORELOOP_TRY(foreloop_json_key(json, &key));
+        FORELOOP_TRY(foreloop_json_key_once(json, &keys, &key));
         if (!key.text)
             break;
         if (foreloop_text_is(key, "kind")) {
             FORELOOP_TRY(read_name(vocabulary, json, "kind", &kind->name));
         } else if (foreloop_text_is(key, "slots")) {
-            if (kind->slots)
-                return foreloop_json_fail(json, "'slots' stands twice in a kind");
             FORELOOP_TRY(read_slots(vocabulary, json, kind));
         } else {
             FORELOOP_TRY(foreloop_json_skip(json));

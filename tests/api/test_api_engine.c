@@ -59,9 +59,10 @@ static double direct_error(const engine *own, size_t candidate) {
         const uint32_t kind = own->actions->kinds[own->ids[t]];
         if (own->ids[t] == FORELOOP_ACTION_UNKNOWN)
             continue;
-        const float *row = own->actions->rows + own->ids[t] * plan->row_stride + plan->row_latent;
         for (size_t i = 0; i < transition->size; i++)
-            d[plan->latent_order[i]] = row[i];
+            d[plan->latent_order[i]] =
+                own->actions->slices[i / FORELOOP_TRANSH_SLICE]
+                                    [own->ids[t] * FORELOOP_TRANSH_SLICE + i % FORELOOP_TRANSH_SLICE];
         foreloop_transh_step_f32_ref(direct, transition->normal + kind * transition->stride, transition->beta[kind], d,
                                      transition->stride);
     }

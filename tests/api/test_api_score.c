@@ -82,6 +82,27 @@ static void test_golden(session *s) {
     CHECK(wrong_scores == 0, "scores agree with xgboost: %zu differ", wrong_scores);
 }
 
+/* Scores of two workloads do not compare: a stream keeps to one. */
+static void test_second_workload(session *s) {
+    foreloop_workload *other = NULL;
+    foreloop_error error = {0};
+    uint64_t best[2];
+    size_t found = 0;
+    CHECK(foreloop_workload_create(&other, s->model, foreloop_workload_latent(s->workload), NULL) == FORELOOP_OK,
+          "a second workload");
+    foreloop_topk_begin(s->scorer, 2, NULL);
+    foreloop_topk_push(s->scorer, s->workload, s->ids, s->offsets, 1, NULL);
+    CHECK(foreloop_topk_push(s->scorer, other, s->ids, s->offsets, 1, &error) == FORELOOP_ERROR_ARGUMENT,
+          "refused in the same stream: %s", error.message);
+    foreloop_topk_finish(s->scorer, best, NULL, &found, NULL);
+    CHECK(found == 1, "of which the rest stays");
+    CHECK(foreloop_topk_begin(s->scorer, 2, NULL) == FORELOOP_OK &&
+              foreloop_topk_push(s->scorer, other, s->ids, s->offsets, 1, NULL) == FORELOOP_OK &&
+              foreloop_topk_finish(s->scorer, best, NULL, &found, NULL) == FORELOOP_OK,
+          "taken in the next one");
+    foreloop_workload_close(other);
+}
+
 /* Scores by batch, one by one, from unaligned arrays, step by step and by top-k have the same bits. */
 static void test_same_bits(session *s) {
     float scores[FIXTURE_MAX], single, stepped, top_scores[FIXTURE_MAX];
@@ -138,6 +159,55 @@ static void test_same_bits(session *s) {
     CHECK(foreloop_rank_top(s->scorer, s->workload, NULL, NULL, 0, 5, top, NULL, &found, NULL) == FORELOOP_OK &&
               found == 0,
           "an empty batch");
+    CHECK(foreloop_rank_top(s->scorer, s->workload, s->ids, s->offsets, count, 0, NULL, NULL, &found, NULL) ==
+                  FORELOOP_OK &&
+              found == 0,
+          "the best none");
+    found = 1;
+    CHECK(foreloop_topk_begin(s->scorer, 0, NULL) == FORELOOP_OK &&
+              foreloop_topk_push(s->scorer, s->workload, s->ids, s->offsets, count, NULL) == FORELOOP_OK &&
+              foreloop_topk_finish(s->scorer, NULL, NULL, &found, NULL) == FORELOOP_OK && found == 0,
+          "of a stream too");
+    test_second_workload(s);
+}
+
+/* An action whose embedding is too large, in the middle of a list: those before it are interned, those behind it not.
+ */
+static void test_large_arguments(session *s, const foreloop_action *any) {
+    foreloop_argument arguments[4][16];
+    foreloop_action list[4];
+    uint32_t ids[4] = {70, 71, 72, 73}, again[2];
+    foreloop_error error = {0};
+    size_t place = 0;
+    foreloop_actions_report before = {.size = sizeof before}, after = {.size = sizeof after};
+    for (size_t i = 0; i < 4; i++) {
+        memcpy(arguments[i], any->arguments, any->argument_count * sizeof *any->arguments);
+        list[i] = (foreloop_action){any->kind, arguments[i], any->argument_count};
+    }
+    for (; place < any->argument_count; place++) {
+        const double kept = arguments[2][place].number;
+        arguments[2][place].number = 1e300;
+        if (!any->arguments[place].text &&
+            foreloop_actions_intern(s->actions, &list[2], 1, again, &error) == FORELOOP_ERROR_VALUE)
+            break;
+        arguments[2][place].number = kept;
+    }
+    CHECK(place < any->argument_count && strstr(error.message, "action 0"), "too large: %s", error.message);
+    for (size_t i = 0; i < 4; i++)
+        if (i != 2)
+            arguments[i][place].number = 1000.25 + (double)i;
+    foreloop_actions_get_report(s->actions, &before);
+    CHECK(foreloop_actions_intern(s->actions, list, 4, ids, &error) == FORELOOP_ERROR_VALUE &&
+              strstr(error.message, "action 2") && ids[0] == 70 && ids[3] == 73,
+          "in the middle of a list: %s", error.message);
+    foreloop_actions_get_report(s->actions, &after);
+    CHECK(after.distinct == before.distinct + 2, "two are interned");
+    CHECK(foreloop_actions_intern(s->actions, list, 2, again, NULL) == FORELOOP_OK && again[0] == before.distinct + 1 &&
+              again[1] == before.distinct + 2,
+          "and found again");
+    CHECK(foreloop_actions_intern(s->actions, &list[3], 1, again, NULL) == FORELOOP_OK &&
+              again[0] == before.distinct + 3,
+          "the one behind is new");
 }
 
 static void test_interning(session *s) {
@@ -198,6 +268,8 @@ static void test_interning(session *s) {
         }
     }
 
+    test_large_arguments(s, first);
+
     foreloop_actions *small = NULL;
     CHECK(foreloop_actions_create(&small, s->model, 3, NULL) == FORELOOP_OK, "a table for 3 actions");
     uint32_t many[4096];
@@ -224,7 +296,7 @@ static void test_bad_arguments(session *s) {
     CHECK(foreloop_score(s->scorer, NULL, ids, offsets, 1, &score, NULL) == FORELOOP_ERROR_ARGUMENT, "no workload");
     CHECK(foreloop_score(s->scorer, s->workload, NULL, offsets, 1, &score, NULL) == FORELOOP_ERROR_ARGUMENT, "no ids");
     CHECK(foreloop_score(s->scorer, s->workload, ids, offsets, 1, NULL, NULL) == FORELOOP_ERROR_ARGUMENT, "no scores");
-    CHECK(foreloop_topk_begin(s->scorer, 0, NULL) == FORELOOP_ERROR_ARGUMENT, "k of 0");
+    CHECK(foreloop_topk_begin(NULL, 1, NULL) == FORELOOP_ERROR_ARGUMENT, "a stream of no scorer");
     CHECK(foreloop_topk_push(s->scorer, s->workload, ids, offsets, 1, NULL) == FORELOOP_ERROR_ARGUMENT,
           "push without begin");
     foreloop_hardware hardware;

@@ -80,7 +80,7 @@ check "an empty value" fails 2 "is empty"
 run rank --json=yes
 check "a value for a flag" fails 2 "takes no value"
 run rank --top -1
-check "a negative count" fails 2 "whole number in digits"
+check "a negative count" fails 2 "whole number from 1"
 run rank -w a -r b --top 0
 check "a count of zero" fails 2 "from 1"
 run rank --top 99999999999999999999
@@ -478,7 +478,7 @@ run actions --json -r "$directory/pipe"
 kill $! 2>/dev/null
 check "the same from a named pipe" cmp "$directory/out" "$directory/expected"
 run actions -r "$directory/records"
-check "actions in text" out_has '^line 1: workload 0, 1 actions, measured 250.000 ms, 750.000 ms$'
+check "actions in text" out_has '^line 1: workload 0, 1 action, measured 250.000 ms, 750.000 ms$'
 cat >"$directory/ansor" <<'END'
 # an Ansor log
 {"i": [["[\"f\", 8]", "llvm -keys=cpu"], [[], [["AN", 1, 0, 3]]]], "r": [[0.5], 0, 1.5, 1600000000], "v": "v0.5"}
@@ -505,6 +505,7 @@ check "a measured candidate" out_has '^{"index":0,"score":[-0-9.e]*,"actions":1,
 check "a candidate that is not measured" out_has '^{"index":4,"score":[-0-9.e]*,"actions":1,"seconds":null,"rank":[12]}$'
 check "the malformed line is named" err_has "skipped: line 2"
 check "the failed measurement is named" err_has "skipped: line 4: its measurement failed"
+check "a text that is no program is ranked with a note" err_has "does not look like a program"
 run rank -m "$bundle" -w "$directory/text" -r "$directory/records" --strict
 check "strict exits with 1" exits 1
 check "strict prints the ranking all the same" out_has '^skipped lines  *1 malformed, 1 with a failed measurement'

@@ -32,12 +32,10 @@ static void affine(const float *matrix, const float *bias, const float *x, size_
     }
 }
 
-static void update(const foreloop_transh_update *how, int fresh, const float *values, float *lanes) {
+static void update(const foreloop_transh_update *how, unsigned seen, const float *values, float *lanes) {
     for (unsigned i = 0; i < LANES; i++) {
         const float value = values[i];
-        if (!(how->all >> i & 1))
-            continue;
-        if (fresh || how->last >> i & 1)
+        if (how->take[seen] >> i & 1)
             lanes[i] = value;
         else if (how->add >> i & 1)
             lanes[i] += value;
@@ -48,29 +46,47 @@ static void update(const foreloop_transh_update *how, int fresh, const float *va
     }
 }
 
-static void roll(const foreloop_transh_program *program, const uint32_t *ids, size_t count, const float *from,
-                 float *to) {
-    const size_t latent = program->latent, kinds = program->kinds;
-    if (from != to)
-        memcpy(to, from, program->state_size * sizeof *to);
-    float *sum = to, *p = to + latent, *gamma = to + foreloop_transh_at_gamma(program);
-    float *aggregates = to + foreloop_transh_at_aggregates(program);
-    unsigned char *seen = (unsigned char *)(to + foreloop_transh_at_seen(program));
-    for (size_t t = 0; t < count; t++) {
-        const float *row = foreloop_transh_row(program, ids[t]), *d = row + program->row_latent;
-        for (size_t i = 0; i < latent; i++)
-            sum[i] += d[i];
-        if (ids[t] == FORELOOP_ACTION_UNKNOWN)
-            continue;
-        const uint32_t r = program->row_kinds[ids[t]];
-        const float *gram = program->gram + r * kinds, c = p[r];
-        gamma[r] += c;
-        for (size_t i = 0; i < kinds; i++)
-            p[i] = fmaf(-c, gram[i], p[i] + row[i]);
-        const float *values = row + kinds;
-        for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
-            update(&program->updates[u], !seen[r], values, aggregates + program->updates[u].vector * LANES);
-        seen[r] = 1;
+static void step(const foreloop_transh_program *program, uint32_t id, float *state) {
+    const size_t kinds = program->kinds;
+    float *p = state + program->latent, *gamma = state + foreloop_transh_at_gamma(program);
+    float *aggregates = state + foreloop_transh_at_aggregates(program);
+    unsigned char *seen = (unsigned char *)(state + foreloop_transh_at_seen(program));
+    const float *row = foreloop_transh_row(program, id), *values = row + kinds;
+    const uint32_t r = program->row_kinds[id];
+    const float *gram = program->gram + r * kinds, c = p[r];
+    gamma[r] += c;
+    for (size_t i = 0; i < kinds; i++)
+        p[i] = fmaf(-c, gram[i], p[i] + row[i]);
+    for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
+        update(&program->updates[u], seen[r], values, aggregates + program->updates[u].vector * LANES);
+    seen[r] = 1;
+}
+
+static void steps(const foreloop_transh_program *program, const foreloop_transh_segment *segments, size_t count,
+                  float *slots) {
+    const size_t stride = program->state_size, latent = program->latent;
+    for (size_t i = 0; i < count; i++) {
+        float *to = slots + segments[i].to * stride;
+        const float *from = slots + segments[i].from * stride;
+        if (from != to)
+            memcpy(to + latent, from + latent, (stride - latent) * sizeof *to);
+        for (size_t t = 0; t < segments[i].count; t++)
+            if (segments[i].ids[t] != FORELOOP_ACTION_UNKNOWN)
+                step(program, segments[i].ids[t], to);
+    }
+}
+
+static void sums(const foreloop_transh_program *program, size_t slice, const foreloop_transh_segment *segments,
+                 size_t count, float *slots, size_t stride) {
+    const size_t width = foreloop_transh_slice_width(program, slice);
+    for (size_t i = 0; i < count; i++) {
+        float *to = slots + segments[i].to * stride;
+        memmove(to, slots + segments[i].from * stride, width * sizeof *to);
+        for (size_t t = 0; t < segments[i].count; t++) {
+            const float *d = program->slices[slice] + (size_t)segments[i].ids[t] * FORELOOP_TRANSH_SLICE;
+            for (size_t j = 0; j < width; j++)
+                to[j] += d[j];
+        }
     }
 }
 
@@ -85,24 +101,29 @@ static void finish(const foreloop_transh_program *program, const float *state, f
     }
 }
 
-static void finish_block(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
-                         uint32_t *used, float *gamma, float *block, size_t block_stride) {
-    const size_t used_count = foreloop_transh_gather_f32(program, states, used, gamma), stride = program->state_size;
-    const float *aggregates = states + foreloop_transh_at_aggregates(program);
-    for (size_t i = 0; i < program->latent; i++)
+static void finish_slice(const foreloop_transh_program *program, size_t slice, const float *slots, size_t slot_stride,
+                         const uint32_t *used, size_t used_count, const float *gamma, const uint32_t *columns,
+                         float *block, size_t block_stride) {
+    const size_t first = slice * FORELOOP_TRANSH_SLICE, width = foreloop_transh_slice_width(program, slice);
+    for (size_t i = 0; i < width; i++)
         for (size_t s = 0; s < LANES; s++) {
-            float z = states[s * stride + i];
+            float z = slots[s * slot_stride + i];
             for (size_t k = 0; k < used_count; k++)
-                z = fmaf(-gamma[k * LANES + s], program->normal[used[k] * program->normal_stride + i], z);
-            block[columns[i] * block_stride + s] = z;
+                z = fmaf(-gamma[k * LANES + s], program->normal[used[k] * program->normal_stride + first + i], z);
+            block[columns[first + i] * block_stride + s] = z;
         }
+}
+
+static void finish_aggregates(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
+                              float *block, size_t block_stride) {
+    const float *aggregates = states + foreloop_transh_at_aggregates(program);
     for (size_t i = 0; i < program->aggregates; i++)
         for (size_t s = 0; s < LANES; s++)
-            block[columns[program->latent + i] * block_stride + s] = aggregates[s * stride + i];
+            block[columns[i] * block_stride + s] = aggregates[s * program->state_size + i];
 }
 
 void foreloop_transh_f32_ref(foreloop_transh_f32 *kernels) {
-    *kernels = (foreloop_transh_f32){"ref", products, affine, roll, finish, finish_block};
+    *kernels = (foreloop_transh_f32){"ref", products, affine, steps, sums, finish, finish_slice, finish_aggregates};
 }
 
 void foreloop_transh_step_f32_ref(float *z, const float *w, float beta, const float *d, size_t size) {

@@ -64,7 +64,7 @@ static inline __m256 lanes_of(unsigned mask, int shift) {
     return _mm256_castsi256_ps(_mm256_cmpeq_epi32(own, bits));
 }
 
-static inline void update(const foreloop_transh_update *how, unsigned fresh, const float *values, float *aggregates) {
+static inline void update(const foreloop_transh_update *how, unsigned seen, const float *values, float *aggregates) {
     float *at = aggregates + (size_t)how->vector * LANES;
     for (int shift = 0; shift < LANES; shift += WIDTH) {
         const __m256 value = _mm256_loadu_ps(values + shift), old = _mm256_loadu_ps(at + shift);
@@ -72,63 +72,69 @@ static inline void update(const foreloop_transh_update *how, unsigned fresh, con
         /* The second operand is taken when neither is larger. */
         result = _mm256_blendv_ps(result, _mm256_max_ps(value, old), lanes_of(how->max, shift));
         result = _mm256_blendv_ps(result, _mm256_min_ps(value, old), lanes_of(how->min, shift));
-        result = _mm256_blendv_ps(result, value, lanes_of(how->last | (fresh & how->all), shift));
+        result = _mm256_blendv_ps(result, value, lanes_of(how->take[seen], shift));
         _mm256_storeu_ps(at + shift, result);
     }
 }
 
-/* Everything of the steps but the sum of d. */
-static void roll_products(const foreloop_transh_program *program, const uint32_t *ids, size_t count, float *state) {
+static void step(const foreloop_transh_program *program, uint32_t id, float *state) {
     const size_t kinds = program->kinds;
     float *const p = state + program->latent, *const gamma = state + foreloop_transh_at_gamma(program);
     float *const aggregates = state + foreloop_transh_at_aggregates(program);
     unsigned char *const seen = (unsigned char *)(state + foreloop_transh_at_seen(program));
-    for (size_t t = 0; t < count; t++) {
-        if (ids[t] == FORELOOP_ACTION_UNKNOWN)
-            continue;
-        const float *const row = foreloop_transh_row(program, ids[t]);
-        const uint32_t r = program->row_kinds[ids[t]];
-        const float *const gram = program->gram + r * kinds;
-        const __m256 c = _mm256_set1_ps(p[r]);
-        gamma[r] += p[r];
-        for (size_t i = 0; i < kinds; i += WIDTH)
-            _mm256_storeu_ps(p + i, _mm256_fnmadd_ps(c, _mm256_loadu_ps(gram + i),
-                                                     _mm256_add_ps(_mm256_loadu_ps(p + i), _mm256_loadu_ps(row + i))));
-        const unsigned fresh = seen[r] - 1u;
-        const float *values = row + kinds;
-        for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
-            update(&program->updates[u], fresh, values, aggregates);
-        seen[r] = 1;
+    const float *const row = foreloop_transh_row(program, id);
+    const uint32_t r = program->row_kinds[id];
+    const float *const gram = program->gram + r * kinds;
+    const __m256 c = _mm256_set1_ps(p[r]);
+    gamma[r] += p[r];
+    for (size_t i = 0; i < kinds; i += WIDTH)
+        _mm256_storeu_ps(p + i, _mm256_fnmadd_ps(c, _mm256_loadu_ps(gram + i),
+                                                 _mm256_add_ps(_mm256_loadu_ps(p + i), _mm256_loadu_ps(row + i))));
+    const float *values = row + kinds;
+    for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
+        update(&program->updates[u], seen[r], values, aggregates);
+    seen[r] = 1;
+}
+
+static void steps(const foreloop_transh_program *program, const foreloop_transh_segment *segments, size_t count,
+                  float *slots) {
+    const size_t stride = program->state_size, latent = program->latent;
+    for (size_t i = 0; i < count; i++) {
+        float *const to = slots + segments[i].to * stride;
+        const float *const from = slots + segments[i].from * stride;
+        if (from != to)
+            memcpy(to + latent, from + latent, (stride - latent) * sizeof *to);
+        for (size_t t = 0; t < segments[i].count; t++)
+            if (segments[i].ids[t] != FORELOOP_ACTION_UNKNOWN)
+                step(program, segments[i].ids[t], to);
     }
 }
 
-/* Adds the d of all actions to `vectors` vectors of the sum from `at` on. */
-static inline __attribute__((always_inline)) void roll_sum(const foreloop_transh_program *program, const uint32_t *ids,
-                                                           size_t count, size_t vectors, size_t at, const float *from,
-                                                           float *to) {
-    __m256 sum[8];
-    for (size_t v = 0; v < vectors; v++)
-        sum[v] = _mm256_loadu_ps(from + at + v * WIDTH);
-    for (size_t t = 0; t < count; t++) {
-        const float *const d = foreloop_transh_row(program, ids[t]) + program->row_latent + at;
+static inline __attribute__((always_inline)) void sums_of(const float *d, const foreloop_transh_segment *segments,
+                                                          size_t count, size_t vectors, float *slots, size_t stride) {
+    for (size_t i = 0; i < count; i++) {
+        const foreloop_transh_segment *const segment = &segments[i];
+        const float *const from = slots + segment->from * stride;
+        float *const to = slots + segment->to * stride;
+        __m256 sum[FORELOOP_TRANSH_SLICE / WIDTH];
         for (size_t v = 0; v < vectors; v++)
-            sum[v] = _mm256_add_ps(sum[v], _mm256_loadu_ps(d + v * WIDTH));
+            sum[v] = _mm256_loadu_ps(from + v * WIDTH);
+        for (size_t t = 0; t < segment->count; t++) {
+            const float *const own = d + (size_t)segment->ids[t] * FORELOOP_TRANSH_SLICE;
+            for (size_t v = 0; v < vectors; v++)
+                sum[v] = _mm256_add_ps(sum[v], _mm256_loadu_ps(own + v * WIDTH));
+        }
+        for (size_t v = 0; v < vectors; v++)
+            _mm256_storeu_ps(to + v * WIDTH, sum[v]);
     }
-    for (size_t v = 0; v < vectors; v++)
-        _mm256_storeu_ps(to + at + v * WIDTH, sum[v]);
 }
 
-static void roll(const foreloop_transh_program *program, const uint32_t *ids, size_t count, const float *from,
-                 float *to) {
-    const size_t latent = program->latent;
-    if (from != to)
-        memcpy(to + latent, from + latent, (program->state_size - latent) * sizeof *to);
-    roll_products(program, ids, count, to);
-    size_t at = 0;
-    for (; latent - at >= 8 * WIDTH; at += 8 * WIDTH)
-        roll_sum(program, ids, count, 8, at, from, to);
-    for (; at < latent; at += 2 * WIDTH)
-        roll_sum(program, ids, count, 2, at, from, to);
+static void sums(const foreloop_transh_program *program, size_t slice, const foreloop_transh_segment *segments,
+                 size_t count, float *slots, size_t stride) {
+    if (foreloop_transh_slice_width(program, slice) == FORELOOP_TRANSH_SLICE)
+        sums_of(program->slices[slice], segments, count, FORELOOP_TRANSH_SLICE / WIDTH, slots, stride);
+    else
+        sums_of(program->slices[slice], segments, count, LANES / WIDTH, slots, stride);
 }
 
 static void finish(const foreloop_transh_program *program, const float *state, float *z) {
@@ -171,39 +177,37 @@ static inline __attribute__((always_inline)) void store_columns(__m256 lanes[WID
         _mm256_store_ps(block + columns[i] * block_stride, lanes[i]);
 }
 
-/* finish_block for 8 of the 16 states. */
-static void finish_half(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
-                        const uint32_t *used, size_t used_count, const float *gamma, float *block,
-                        size_t block_stride) {
-    const size_t stride = program->state_size;
-    __m256 lanes[WIDTH];
-    for (size_t i = 0; i < program->latent; i += WIDTH) {
-        for (size_t s = 0; s < WIDTH; s++)
-            lanes[s] = _mm256_loadu_ps(states + s * stride + i);
-        for (size_t k = 0; k < used_count; k++) {
-            const __m256 normal = _mm256_loadu_ps(program->normal + used[k] * program->normal_stride + i);
-            const float *const factors = gamma + k * LANES;
+static void finish_slice(const foreloop_transh_program *program, size_t slice, const float *slots, size_t slot_stride,
+                         const uint32_t *used, size_t used_count, const float *gamma, const uint32_t *columns,
+                         float *block, size_t block_stride) {
+    const size_t first = slice * FORELOOP_TRANSH_SLICE, width = foreloop_transh_slice_width(program, slice);
+    for (size_t half = 0; half < LANES; half += WIDTH)
+        for (size_t i = 0; i < width; i += WIDTH) {
+            __m256 lanes[WIDTH];
             for (size_t s = 0; s < WIDTH; s++)
-                lanes[s] = _mm256_fnmadd_ps(_mm256_set1_ps(factors[s]), normal, lanes[s]);
+                lanes[s] = _mm256_loadu_ps(slots + (half + s) * slot_stride + i);
+            for (size_t k = 0; k < used_count; k++) {
+                const __m256 normal = _mm256_loadu_ps(program->normal + used[k] * program->normal_stride + first + i);
+                const float *const factors = gamma + k * LANES + half;
+                for (size_t s = 0; s < WIDTH; s++)
+                    lanes[s] = _mm256_fnmadd_ps(_mm256_set1_ps(factors[s]), normal, lanes[s]);
+            }
+            store_columns(lanes, columns + first + i, block + half, block_stride);
         }
-        store_columns(lanes, columns + i, block, block_stride);
-    }
-    const float *const aggregates = states + foreloop_transh_at_aggregates(program);
-    for (size_t i = 0; i < program->aggregates; i += WIDTH) {
-        for (size_t s = 0; s < WIDTH; s++)
-            lanes[s] = _mm256_loadu_ps(aggregates + s * stride + i);
-        store_columns(lanes, columns + program->latent + i, block, block_stride);
-    }
 }
 
-static void finish_block(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
-                         uint32_t *used, float *gamma, float *block, size_t block_stride) {
-    const size_t used_count = foreloop_transh_gather_f32(program, states, used, gamma);
+static void finish_aggregates(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
+                              float *block, size_t block_stride) {
+    const float *const aggregates = states + foreloop_transh_at_aggregates(program);
     for (size_t half = 0; half < LANES; half += WIDTH)
-        finish_half(program, states + half * program->state_size, columns, used, used_count, gamma + half, block + half,
-                    block_stride);
+        for (size_t i = 0; i < program->aggregates; i += WIDTH) {
+            __m256 lanes[WIDTH];
+            for (size_t s = 0; s < WIDTH; s++)
+                lanes[s] = _mm256_loadu_ps(aggregates + (half + s) * program->state_size + i);
+            store_columns(lanes, columns + i, block + half, block_stride);
+        }
 }
 
 void foreloop_transh_f32_avx2(foreloop_transh_f32 *kernels) {
-    *kernels = (foreloop_transh_f32){"avx2", products, affine, roll, finish, finish_block};
+    *kernels = (foreloop_transh_f32){"avx2", products, affine, steps, sums, finish, finish_slice, finish_aggregates};
 }

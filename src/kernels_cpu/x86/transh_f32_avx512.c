@@ -63,7 +63,7 @@ static void affine(const float *matrix, const float *bias, const float *x, size_
     }
 }
 
-static inline void update(const foreloop_transh_update *how, __mmask16 fresh, const float *values, float *aggregates) {
+static inline void update(const foreloop_transh_update *how, unsigned seen, const float *values, float *aggregates) {
     float *const at = aggregates + (size_t)how->vector * LANES;
     const __m512 value = _mm512_loadu_ps(values), old = _mm512_loadu_ps(at);
     /* All that may be wanted first, then blends, as the chain from one update to the next runs through here. Of equal
@@ -73,7 +73,7 @@ static inline void update(const foreloop_transh_update *how, __mmask16 fresh, co
     __m512 result = _mm512_mask_mov_ps(old, how->add, sum);
     result = _mm512_mask_mov_ps(result, how->max, larger);
     result = _mm512_mask_mov_ps(result, how->min, smaller);
-    result = _mm512_mask_mov_ps(result, (__mmask16)(how->last | (fresh & how->all)), value);
+    result = _mm512_mask_mov_ps(result, how->take[seen], value);
     _mm512_storeu_ps(at, result);
 }
 
@@ -83,29 +83,42 @@ static inline __m512 pick(const __m512 *p, const float *stored, size_t vectors, 
         return _mm512_permutexvar_ps(_mm512_set1_epi32((int)r), p[0]);
     if (vectors == 2)
         return _mm512_permutex2var_ps(p[0], _mm512_set1_epi32((int)r), p[1]);
+    if (vectors == 4) {
+        const __m512i place = _mm512_set1_epi32((int)r);
+        const __mmask16 upper = (__mmask16)(0u - (r >> 5));
+        return _mm512_mask_blend_ps(upper, _mm512_permutex2var_ps(p[0], place, p[1]),
+                                    _mm512_permutex2var_ps(p[2], place, p[3]));
+    }
     return _mm512_set1_ps(stored[r]);
 }
 
-/* Everything of the steps but the sum of d. `vectors` is a constant at each call, 0 for any number. */
-static inline __attribute__((always_inline)) void roll_products(const foreloop_transh_program *program,
-                                                                const uint32_t *ids, size_t count, size_t vectors,
-                                                                const float *from, float *to) {
-    const size_t kinds = program->kinds;
-    float *const products = to + program->latent, *const gamma = to + foreloop_transh_at_gamma(program);
+/* The steps of one segment. `vectors` is a constant at each call, 0 for any number. */
+static inline __attribute__((always_inline)) void
+steps_of(const foreloop_transh_program *program, const foreloop_transh_segment *segment, size_t vectors, float *slots) {
+    const size_t kinds = vectors ? vectors * LANES : program->kinds;
+    const size_t latent = program->latent, size = program->state_size, row_stride = program->row_stride;
+    const uint32_t *const ids = segment->ids, *const row_kinds = program->row_kinds;
+    const uint32_t *const update_begin = program->update_begin, *const update_end = program->update_end;
+    const foreloop_transh_update *const updates = program->updates;
+    const float *const rows = program->rows, *const grams = program->gram;
+    const float *const from = slots + segment->from * size;
+    float *const to = slots + segment->to * size, *const products = to + latent;
+    float *const gamma = to + foreloop_transh_at_gamma(program);
     float *const aggregates = to + foreloop_transh_at_aggregates(program);
     unsigned char *const seen = (unsigned char *)(to + foreloop_transh_at_seen(program));
     /* In the vectors in which it is read again, or the loads would have to wait for the stores. */
-    for (size_t i = program->latent; i < program->state_size && from != to; i += LANES)
+    for (size_t i = latent; i < size && from != to; i += LANES)
         _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
-    __m512 p[2];
+    __m512 p[4];
     for (size_t v = 0; v < vectors; v++)
-        p[v] = _mm512_loadu_ps(from + program->latent + v * LANES);
-    for (size_t t = 0; t < count; t++) {
-        if (ids[t] == FORELOOP_ACTION_UNKNOWN)
+        p[v] = _mm512_loadu_ps(from + latent + v * LANES);
+    for (size_t t = 0, count = segment->count; t < count; t++) {
+        const uint32_t id = ids[t];
+        if (id == FORELOOP_ACTION_UNKNOWN)
             continue;
-        const float *const row = foreloop_transh_row(program, ids[t]);
-        const uint32_t r = program->row_kinds[ids[t]];
-        const float *const gram = program->gram + r * kinds;
+        const float *const row = rows + id * row_stride;
+        const uint32_t r = row_kinds[id];
+        const float *const gram = grams + r * kinds;
         const __m512 c = pick(p, products, vectors, r);
         gamma[r] += _mm512_cvtss_f32(c);
         if (vectors)
@@ -117,47 +130,57 @@ static inline __attribute__((always_inline)) void roll_products(const foreloop_t
                 _mm512_storeu_ps(products + i, _mm512_fnmadd_ps(c, _mm512_loadu_ps(gram + i),
                                                                 _mm512_add_ps(_mm512_loadu_ps(products + i),
                                                                               _mm512_loadu_ps(row + i))));
-        const __mmask16 fresh = (__mmask16)(seen[r] - 1);
+        const unsigned before = seen[r];
         const float *values = row + kinds;
-        for (uint32_t u = program->update_begin[r]; u < program->update_end[r]; u++, values += LANES)
-            update(&program->updates[u], fresh, values, aggregates);
+        const foreloop_transh_update *const end = updates + update_end[r];
+        for (const foreloop_transh_update *how = updates + update_begin[r]; how < end; how++, values += LANES)
+            update(how, before, values, aggregates);
         seen[r] = 1;
     }
     for (size_t v = 0; v < vectors; v++)
         _mm512_storeu_ps(products + v * LANES, p[v]);
 }
 
-/* Adds the d of all actions to `vectors` vectors of the sum from `at` on. */
-static inline __attribute__((always_inline)) void roll_sum(const foreloop_transh_program *program, const uint32_t *ids,
-                                                           size_t count, size_t vectors, size_t at, const float *from,
-                                                           float *to) {
-    __m512 sum[16];
-    for (size_t v = 0; v < vectors; v++)
-        sum[v] = _mm512_loadu_ps(from + at + v * LANES);
-    for (size_t t = 0; t < count; t++) {
-        const float *const d = foreloop_transh_row(program, ids[t]) + program->row_latent + at;
-        for (size_t v = 0; v < vectors; v++)
-            sum[v] = _mm512_add_ps(sum[v], _mm512_loadu_ps(d + v * LANES));
+static void steps(const foreloop_transh_program *program, const foreloop_transh_segment *segments, size_t count,
+                  float *slots) {
+    for (size_t i = 0; i < count; i++) {
+        if (program->kinds == LANES)
+            steps_of(program, &segments[i], 1, slots);
+        else if (program->kinds == 2 * LANES)
+            steps_of(program, &segments[i], 2, slots);
+        else if (program->kinds == 4 * LANES)
+            steps_of(program, &segments[i], 4, slots);
+        else
+            steps_of(program, &segments[i], 0, slots);
     }
-    for (size_t v = 0; v < vectors; v++)
-        _mm512_storeu_ps(to + at + v * LANES, sum[v]);
 }
 
-static void roll(const foreloop_transh_program *program, const uint32_t *ids, size_t count, const float *from,
-                 float *to) {
-    if (program->kinds == LANES)
-        roll_products(program, ids, count, 1, from, to);
-    else if (program->kinds == 2 * LANES)
-        roll_products(program, ids, count, 2, from, to);
+/* Near the limit of what the second-level cache delivers: two additions for each line of 64 bytes and its neighbour. */
+static inline __attribute__((always_inline)) void sums_of(const float *d, const foreloop_transh_segment *segments,
+                                                          size_t count, size_t vectors, float *slots, size_t stride) {
+    for (size_t i = 0; i < count; i++) {
+        const foreloop_transh_segment *const segment = &segments[i];
+        const float *const from = slots + segment->from * stride;
+        float *const to = slots + segment->to * stride;
+        __m512 sum[FORELOOP_TRANSH_SLICE / LANES];
+        for (size_t v = 0; v < vectors; v++)
+            sum[v] = _mm512_loadu_ps(from + v * LANES);
+        for (size_t t = 0; t < segment->count; t++) {
+            const float *const own = d + (size_t)segment->ids[t] * FORELOOP_TRANSH_SLICE;
+            for (size_t v = 0; v < vectors; v++)
+                sum[v] = _mm512_add_ps(sum[v], _mm512_loadu_ps(own + v * LANES));
+        }
+        for (size_t v = 0; v < vectors; v++)
+            _mm512_storeu_ps(to + v * LANES, sum[v]);
+    }
+}
+
+static void sums(const foreloop_transh_program *program, size_t slice, const foreloop_transh_segment *segments,
+                 size_t count, float *slots, size_t stride) {
+    if (foreloop_transh_slice_width(program, slice) == FORELOOP_TRANSH_SLICE)
+        sums_of(program->slices[slice], segments, count, FORELOOP_TRANSH_SLICE / LANES, slots, stride);
     else
-        roll_products(program, ids, count, 0, from, to);
-    size_t at = 0;
-    for (; program->latent - at >= 16 * LANES; at += 16 * LANES)
-        roll_sum(program, ids, count, 16, at, from, to);
-    for (; program->latent - at >= 4 * LANES; at += 4 * LANES)
-        roll_sum(program, ids, count, 4, at, from, to);
-    for (; at < program->latent; at += LANES)
-        roll_sum(program, ids, count, 1, at, from, to);
+        sums_of(program->slices[slice], segments, count, 1, slots, stride);
 }
 
 static inline __attribute__((always_inline)) void finish_vectors(const foreloop_transh_program *program, size_t vectors,
@@ -222,29 +245,35 @@ static inline __attribute__((always_inline)) void store_columns(__m512 lanes[LAN
         _mm512_store_ps(block + columns[i] * block_stride, lanes[i]);
 }
 
-static void finish_block(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
-                         uint32_t *used, float *gamma, float *block, size_t block_stride) {
-    const size_t used_count = foreloop_transh_gather_f32(program, states, used, gamma), stride = program->state_size;
+static void finish_slice(const foreloop_transh_program *program, size_t slice, const float *slots, size_t slot_stride,
+                         const uint32_t *used, size_t used_count, const float *gamma, const uint32_t *columns,
+                         float *block, size_t block_stride) {
+    const size_t first = slice * FORELOOP_TRANSH_SLICE, width = foreloop_transh_slice_width(program, slice);
     __m512 lanes[LANES];
-    for (size_t i = 0; i < program->latent; i += LANES) {
+    for (size_t i = 0; i < width; i += LANES) {
         for (size_t s = 0; s < LANES; s++)
-            lanes[s] = _mm512_loadu_ps(states + s * stride + i);
+            lanes[s] = _mm512_loadu_ps(slots + s * slot_stride + i);
         for (size_t k = 0; k < used_count; k++) {
-            const __m512 normal = _mm512_loadu_ps(program->normal + used[k] * program->normal_stride + i);
+            const __m512 normal = _mm512_loadu_ps(program->normal + used[k] * program->normal_stride + first + i);
             const float *const factors = gamma + k * LANES;
             for (size_t s = 0; s < LANES; s++)
                 lanes[s] = _mm512_fnmadd_ps(_mm512_set1_ps(factors[s]), normal, lanes[s]);
         }
-        store_columns(lanes, columns + i, block, block_stride);
+        store_columns(lanes, columns + first + i, block, block_stride);
     }
+}
+
+static void finish_aggregates(const foreloop_transh_program *program, const float *states, const uint32_t *columns,
+                              float *block, size_t block_stride) {
     const float *const aggregates = states + foreloop_transh_at_aggregates(program);
+    __m512 lanes[LANES];
     for (size_t i = 0; i < program->aggregates; i += LANES) {
         for (size_t s = 0; s < LANES; s++)
-            lanes[s] = _mm512_loadu_ps(aggregates + s * stride + i);
-        store_columns(lanes, columns + program->latent + i, block, block_stride);
+            lanes[s] = _mm512_loadu_ps(aggregates + s * program->state_size + i);
+        store_columns(lanes, columns + i, block, block_stride);
     }
 }
 
 void foreloop_transh_f32_avx512(foreloop_transh_f32 *kernels) {
-    *kernels = (foreloop_transh_f32){"avx512", products, affine, roll, finish, finish_block};
+    *kernels = (foreloop_transh_f32){"avx512", products, affine, steps, sums, finish, finish_slice, finish_aggregates};
 }

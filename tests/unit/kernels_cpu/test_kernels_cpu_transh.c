@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = FORELOOP_TRANSH_LANES, ACTIONS = 40, STEPS = 30, STRIDE = 48 };
+enum {
+    LANES = FORELOOP_TRANSH_LANES,
+    SLICE = FORELOOP_TRANSH_SLICE,
+    SLICES = 11,
+    ACTIONS = 40,
+    STEPS = 30,
+    STRIDE = 48
+};
 
 static float random_float(random_source *source) {
     return (float)random_below(source, 2000001) / 1000000.0f - 1.0f;
@@ -56,7 +63,7 @@ static void test_matrices(const foreloop_transh_f32 *ref, const foreloop_transh_
 /* A program over random numbers; lanes of every update are drawn too. */
 typedef struct random_program {
     foreloop_transh_program program;
-    float *normal, *gram, *rows, *start;
+    float *normal, *gram, *rows, *start, *slices[SLICES];
     uint32_t row_kinds[ACTIONS], begin[65], columns[512], used[64];
     foreloop_transh_update updates[128];
     float beta[64], gamma[64 * LANES];
@@ -66,13 +73,18 @@ static void draw_update(random_source *source, foreloop_transh_update *update, s
     *update = (foreloop_transh_update){.vector = random_below(source, (uint32_t)vectors)};
     for (unsigned lane = 0; lane < LANES; lane++) {
         uint16_t bit = (uint16_t)(1u << lane);
-        uint16_t *const masks[] = {&update->add, &update->max, &update->min, &update->last};
+        uint16_t *const masks[] = {&update->add, &update->max, &update->min, &update->take[1]};
         const uint32_t which = random_below(source, 7);
         if (which < 5)
-            update->all = (uint16_t)(update->all | bit);
+            update->take[0] = (uint16_t)(update->take[0] | bit);
         if (which < 4)
             *masks[which] = (uint16_t)(*masks[which] | bit);
     }
+}
+
+static void embedding(const random_program *own, uint32_t id, float d[SLICES * SLICE]) {
+    for (size_t i = 0; i < SLICES; i++)
+        memcpy(d + i * SLICE, own->slices[i] + id * SLICE, SLICE * sizeof *d);
 }
 
 static void draw_program(random_program *own, const foreloop_transh_f32 *ref, size_t latent, size_t kinds,
@@ -82,8 +94,7 @@ static void draw_program(random_program *own, const foreloop_transh_f32 *ref, si
     *program = (foreloop_transh_program){.latent = latent, .kinds = kinds, .aggregates = vectors * LANES};
     program->state_size = foreloop_transh_state_size(program);
     program->normal_stride = latent;
-    program->row_latent = kinds + 2 * LANES;
-    program->row_stride = program->row_latent + latent;
+    program->row_stride = kinds + 2 * LANES;
     own->normal = random_floats(&source, kinds * latent, 1);
     own->gram = random_floats(&source, kinds * kinds, 1);
     own->rows = random_floats(&source, ACTIONS * program->row_stride, 1);
@@ -109,10 +120,15 @@ static void draw_program(random_program *own, const foreloop_transh_f32 *ref, si
     for (size_t u = 0; u < own->begin[kinds]; u++)
         draw_update(&source, &own->updates[u], vectors);
     memset(own->rows, 0, program->row_stride * sizeof(float));
+    for (size_t i = 0; i < SLICES; i++) {
+        own->slices[i] = random_floats(&source, ACTIONS * SLICE, 1);
+        memset(own->slices[i], 0, SLICE * sizeof(float));
+    }
     for (uint32_t a = 1; a < ACTIONS; a++) {
-        float *row = own->rows + a * program->row_stride;
+        float d[SLICES * SLICE];
         own->row_kinds[a] = random_below(&source, (uint32_t)kinds);
-        ref->products(unit, row + program->row_latent, kinds, latent, row);
+        embedding(own, a, d);
+        ref->products(unit, d, kinds, latent, own->rows + a * program->row_stride);
     }
     memset(own->start + latent, 0, (program->state_size - latent) * sizeof(float));
     ref->products(unit, own->start, kinds, latent, own->start + latent);
@@ -120,6 +136,7 @@ static void draw_program(random_program *own, const foreloop_transh_f32 *ref, si
     program->gram = own->gram;
     program->rows = own->rows;
     program->row_kinds = own->row_kinds;
+    program->slices = own->slices;
     program->updates = own->updates;
     program->update_begin = own->begin;
     program->update_end = own->begin + 1;
@@ -133,6 +150,8 @@ static void release_program(random_program *own) {
     free(own->gram - 1);
     free(own->rows - 1);
     free(own->start - 1);
+    for (size_t i = 0; i < SLICES; i++)
+        free(own->slices[i] - 1);
 }
 
 /* The direct form on the program's numbers. */
@@ -140,6 +159,7 @@ static double direct_error(const random_program *own, const uint32_t *ids, const
     const foreloop_transh_program *program = &own->program;
     float *direct = malloc(program->latent * sizeof *direct), *unit = malloc(program->latent * sizeof *unit);
     double difference = 0, scale = 0;
+    float d[SLICES * SLICE];
     memcpy(direct, own->start, program->latent * sizeof *direct);
     for (size_t t = 0; t < STEPS; t++) {
         const uint32_t r = own->row_kinds[ids[t]];
@@ -147,8 +167,8 @@ static double direct_error(const random_program *own, const uint32_t *ids, const
             continue;
         for (size_t i = 0; i < program->latent; i++)
             unit[i] = own->normal[r * program->latent + i] / own->beta[r];
-        foreloop_transh_step_f32_ref(direct, unit, own->beta[r],
-                                     foreloop_transh_row(program, ids[t]) + program->row_latent, program->latent);
+        embedding(own, ids[t], d);
+        foreloop_transh_step_f32_ref(direct, unit, own->beta[r], d, program->latent);
     }
     for (size_t i = 0; i < program->latent; i++) {
         difference += ((double)z[i] - direct[i]) * ((double)z[i] - direct[i]);
@@ -157,6 +177,41 @@ static double direct_error(const random_program *own, const uint32_t *ids, const
     free(direct);
     free(unit);
     return sqrt(difference / scale);
+}
+
+/* The same steps as segments from and to slots, some in place. */
+static int slots_agree(const random_program *own, const foreloop_transh_f32 *kernels, const uint32_t *ids,
+                       const float *expected, size_t cut) {
+    const foreloop_transh_program *program = &own->program;
+    const size_t size = program->state_size;
+    const foreloop_transh_segment segments[] = {{ids, cut / 2, 0, 2},
+                                                {ids + cut / 2, cut - cut / 2, 2, 1},
+                                                {ids + cut, 0, 1, 1},
+                                                {ids + cut, STEPS - cut, 1, 3}};
+    random_source source = {cut};
+    float *slots = random_floats(&source, 4 * size, 1), *sums = random_floats(&source, 4 * STRIDE, 3);
+    int right = 1;
+    memcpy(slots, own->start, size * sizeof *slots);
+    kernels->steps(program, segments, 4, slots);
+    right &= same(slots + 3 * size + program->latent, expected + program->latent, size - program->latent);
+    for (size_t slice = 0; slice < foreloop_transh_slice_count(program->latent); slice++) {
+        const size_t width = foreloop_transh_slice_width(program, slice);
+        memcpy(sums, own->start + slice * SLICE, width * sizeof *sums);
+        kernels->sums(program, slice, segments, 4, sums, STRIDE);
+        right &= same(sums + 3 * STRIDE, expected + slice * SLICE, width);
+    }
+    free(slots - 1);
+    free(sums - 3);
+    return right;
+}
+
+static void finish_block(random_program *own, const foreloop_transh_f32 *kernels, const float *states, float *block) {
+    const foreloop_transh_program *program = &own->program;
+    const size_t used = foreloop_transh_gather_f32(program, states, own->used, own->gamma);
+    for (size_t slice = 0; slice < foreloop_transh_slice_count(program->latent); slice++)
+        kernels->finish_slice(program, slice, states + slice * SLICE, program->state_size, own->used, used, own->gamma,
+                              own->columns, block, STRIDE);
+    kernels->finish_aggregates(program, states, own->columns + program->latent, block, STRIDE);
 }
 
 static void test_rollout(const foreloop_transh_f32 *ref, const foreloop_transh_f32 *own, size_t latent, size_t kinds,
@@ -179,19 +234,23 @@ static void test_rollout(const foreloop_transh_f32 *ref, const foreloop_transh_f
         uint32_t ids[STEPS];
         for (size_t t = 0; t < STEPS; t++)
             ids[t] = random_below(&source, ACTIONS);
-        ref->roll(program, ids, STEPS, drawn.start, states[0] + s * size);
-        own->roll(program, ids, STEPS, drawn.start, states[1] + s * size);
+        for (int i = 0; i < 2; i++) {
+            memcpy(states[i] + s * size, drawn.start, size * sizeof(float));
+            foreloop_transh_roll_f32(i ? own : ref, program, ids, STEPS, states[i] + s * size);
+        }
         states_right &= same(states[0] + s * size, states[1] + s * size, size);
-        own->roll(program, ids, s, drawn.start, cut);
-        own->roll(program, ids + s, STEPS - s, cut, cut);
+        memcpy(cut, drawn.start, size * sizeof *cut);
+        foreloop_transh_roll_f32(own, program, ids, s, cut);
+        foreloop_transh_roll_f32(own, program, ids + s, STEPS - s, cut);
         cuts_right &= same(cut, states[0] + s * size, size);
+        cuts_right &= slots_agree(&drawn, own, ids, states[0] + s * size, s);
         ref->finish(program, states[0] + s * size, z[0]);
         own->finish(program, states[0] + s * size, z[1]);
         z_right &= same(z[0], z[1], latent);
         worst = fmax(worst, direct_error(&drawn, ids, z[0]));
     }
-    ref->finish_block(program, states[0], drawn.columns, drawn.used, drawn.gamma, blocks[0] + LANES, STRIDE);
-    own->finish_block(program, states[0], drawn.columns, drawn.used, drawn.gamma, blocks[1] + LANES, STRIDE);
+    finish_block(&drawn, ref, states[0], blocks[0] + LANES);
+    finish_block(&drawn, own, states[0], blocks[1] + LANES);
     for (size_t i = 0; i < columns * STRIDE; i++)
         blocks_right &= blocks[0][i] == blocks[1][i];
     for (size_t s = 0; s < LANES; s++) {
