@@ -214,6 +214,28 @@ POST_PROCESSORS = [
 ]
 
 
+def made_up_model(generator):
+    """A byte-level BPE over few letters whose merges come in a random order: their effects reach far."""
+    letters, merges = "abcd"[:generator.randrange(1, 5)], []
+    known = [*letters]
+    for _ in range(generator.randrange(3, 80)):
+        pair = generator.choice(known), generator.choice(known)
+        if pair not in merges and len(pair[0] + pair[1]) < 200:
+            merges.append(pair)
+            known = list(dict.fromkeys([*known, pair[0] + pair[1]]))
+    generator.shuffle(merges)
+    tokens = dict.fromkeys([*byte_alphabet().values(), *known])
+    return {"type": "BPE", "vocab": {t: i for i, t in enumerate(tokens)}, "merges": [list(m) for m in merges]}
+
+
+def long_words(generator, count):
+    """Words of up to 20,000 letters: random, one letter, and with a period."""
+    for number in range(count):
+        letters, length = "abcd"[:1 + number % 4], generator.randrange(1500, 20000)
+        period = "".join(generator.choices(letters, k=generator.randrange(1, 40) if number % 2 else length))
+        yield (period * (1 + length // len(period)))[:length]
+
+
 WORDPIECE_DECODER = {"type": "WordPiece", "prefix": "##", "cleanup": True}
 DECODERS = [
     ("byte level", None), ("byte level", BYTE_LEVEL), ("wordpiece", WORDPIECE_DECODER),
@@ -487,6 +509,7 @@ def main():
         check("decoding", compare_decoding, texts[:20000])
         check("windows and padding", compare_windows, some_texts)
         check("sources", compare, sources)
+        check("long words", compare, list(long_words(random.Random(SEED), 12)))
         report.check(f"{name}, names", check_names(library, description, scratch), 1)
         if workloads:
             check("workloads", compare, workloads)
@@ -509,6 +532,13 @@ def main():
         base = {"byte level": BYTE_LEVEL, "wordpiece": {"type": "BertPreTokenizer"}}.get(model, {"type": "WhitespaceSplit"})
         description = document(small_models()[model], None, base, ROBERTA, ADDED_TOKENS, decoder)
         report.check(name, compare_decoding(library, description, few_texts, scratch), len(few_texts))
+    generator = random.Random(SEED)
+    for number in range(60 if options.full else 8):
+        words = list(long_words(generator, 8))
+        model = made_up_model(generator)
+        if options.only in "made-up model":
+            report.check(f"made-up model {number}, long words",
+                         compare(library, document(model, None, BYTE_LEVEL), words, scratch), len(words))
     for processor in (ROBERTA, {**ROBERTA, "add_prefix_space": False}, BYTE_LEVEL, None):
         name = f"windows of {json.dumps(processor)}"
         if options.only not in name:
