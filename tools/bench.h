@@ -10,9 +10,11 @@ typedef struct bench_options {
     foreloop_tier tier; /* one that this machine has */
     int runs;           /* at least 1 */
     bool json;
+    const char *tokenizer; /* a file, NULL: the default bundle's */
 } bench_options;
 
 /* Each measures one part, prints a table or a JSON object a line, and returns the exit status. */
 int bench_scoring(const bench_options *given);
+int bench_tokenizer(const bench_options *given);
 
 #endif

@@ -137,6 +137,35 @@ FORELOOP_API foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokeni
 FORELOOP_API foreloop_status foreloop_tokenizer_open_memory(foreloop_tokenizer **tokenizer, const void *data,
                                                             size_t size, const foreloop_options *options,
                                                             foreloop_error *error);
+
+/* Of the older files that a tokenizer may come in; zeros are what GPT-2, RoBERTa and uncased BERT have. */
+typedef enum foreloop_accents {
+    FORELOOP_ACCENTS_BY_CASE = 0, /* stripped unless the case is kept */
+    FORELOOP_ACCENTS_STRIP = 1,
+    FORELOOP_ACCENTS_KEEP = 2
+} foreloop_accents;
+typedef struct foreloop_vocabulary_options {
+    size_t size;
+    const foreloop_allocator *allocator;
+    int read_into_memory;
+    foreloop_tier tier;
+    int add_prefix_space;     /* BPE: a blank before text that begins with none */
+    int keep_case;            /* WordPiece: 1: no lower case */
+    foreloop_accents accents; /* WordPiece */
+    int join_chinese;         /* WordPiece: 1: Chinese characters are not words of their own */
+} foreloop_vocabulary_options;
+FORELOOP_API void foreloop_vocabulary_options_init(foreloop_vocabulary_options *options, size_t size);
+
+/* Opens vocab.json and merges.txt of a byte-level BPE: with the special tokens of RoBERTa when the vocabulary has <s>
+ * and </s>, else without, as GPT-2. Errors: as above; FORMAT with the line of a malformed merge. */
+FORELOOP_API foreloop_status foreloop_tokenizer_open_bpe(foreloop_tokenizer **tokenizer, const char *vocabulary,
+                                                         const char *merges,
+                                                         const foreloop_vocabulary_options *options,
+                                                         foreloop_error *error);
+/* Opens a vocab.txt of BERT, one token a line; its special tokens [CLS] and [SEP] may not be missing (MISMATCH). */
+FORELOOP_API foreloop_status foreloop_tokenizer_open_wordpiece(foreloop_tokenizer **tokenizer, const char *vocabulary,
+                                                               const foreloop_vocabulary_options *options,
+                                                               foreloop_error *error);
 FORELOOP_API void foreloop_tokenizer_close(foreloop_tokenizer *tokenizer);
 
 /* The number of ids: the largest id of vocabulary and added tokens + 1. */

@@ -73,4 +73,10 @@ foreloop_status foreloop_tokenizer_open_named(foreloop_tokenizer **tokenizer, co
                                               const char *name, const foreloop_allocator *allocator, foreloop_tier tier,
                                               foreloop_error *error);
 
+/* from_files.c: opens vocab.json and merges.txt, or without merges a vocab.txt. With need_special RoBERTa's <s> and
+ * </s> may not be missing. */
+foreloop_status foreloop_tokenizer_open_files(foreloop_tokenizer **tokenizer, const char *vocabulary_path,
+                                              const char *merges_path, const foreloop_vocabulary_options *options,
+                                              bool need_special, foreloop_error *error);
+
 #endif

@@ -11,24 +11,24 @@ _foreloop() {
         return
     fi
     case $previous in
-    -m | --model | -w | --workload | -r | --records | --hardware | --hf | --tokenizer | --ranker | --tree-weights | -o | --output)
+    -m | --model | -w | --workload | -r | --records | --hardware | --hf | --tokenizer | --merges | --ranker | --tree-weights | -o | --output)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
         ;;
-    --top | --workload-index | --base-score | --objective | --num-class | --num-parallel-tree | --tier | --runs)
+    --top | --workload-index | --base-score | --objective | --num-class | --num-parallel-tree | --tier | --runs | --window | --overlap)
         return
         ;;
     esac
     case $command in
     rank) options="--model --workload --records --top --workload-index --hardware --strict --json" ;;
     encode) options="--model --hf --jsonl --json" ;;
-    tokenize) options="--model --tokenizer --jsonl --json" ;;
+    tokenize) options="--model --tokenizer --merges --no-special --strict --as-file --window --overlap --decode --jsonl --json" ;;
     predict) options="--ranker --base-score --objective --num-class --num-parallel-tree --tree-weights --margin --leaves --contributions --json" ;;
     actions) options="--records --full-trace --json" ;;
     inspect) options="--cpu --json" ;;
     pack) options="--output --json" ;;
-    bench) options="--tier --runs --json" ;;
+    bench) options="--tier --runs --tokenizer --json" ;;
     help)
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
         return
