@@ -219,6 +219,11 @@ static inline void put_cached(const foreloop_byte_run *run, const cached_word *e
     }
 }
 
+static void keep_token(cached_word *entry, uint32_t id, size_t size) {
+    entry->ids[entry->count] = id;
+    entry->sizes[entry->count++] = (uint8_t)size;
+}
+
 /* Merges text[begin .. end) and adds its tokens. Where `entry` is not NULL, it keeps them if they are few enough. */
 static foreloop_status merge_word(const foreloop_byte_run *run, size_t begin, size_t end, cached_word *entry,
                                   foreloop_error *error) {
@@ -234,13 +239,8 @@ static foreloop_status merge_word(const foreloop_byte_run *run, size_t begin, si
         FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->bpe->allocator, count, error));
         for (size_t i = 0; i < count; begin += sizes[i++])
             put_token(run, tokens[symbols[i]].id, begin, begin + sizes[i]);
-        if (!entry || count > CACHED_TOKENS)
-            return FORELOOP_OK;
-        entry->count = (uint8_t)count;
-        for (size_t i = 0; i < count; i++) {
-            entry->ids[i] = tokens[symbols[i]].id;
-            entry->sizes[i] = (uint8_t)sizes[i];
-        }
+        for (size_t i = 0; entry && count <= CACHED_TOKENS && i < count; i++)
+            keep_token(entry, tokens[symbols[i]].id, sizes[i]);
         return FORELOOP_OK;
     }
     FORELOOP_TRY(foreloop_reserve(run->bpe->allocator, &run->scratch->symbols, &run->scratch->symbol_capacity, 0,
@@ -251,9 +251,12 @@ static foreloop_status merge_word(const foreloop_byte_run *run, size_t begin, si
     FORELOOP_TRY(
         foreloop_bpe_merge(run->bpe, run->scratch, run->scratch->symbols, NULL, length, run->long_tokens, error));
     FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->bpe->allocator, run->long_tokens->count, error));
+    const bool keeps = entry && run->long_tokens->count <= CACHED_TOKENS;
     for (size_t i = 0; i < run->long_tokens->count; i++) {
         const foreloop_model_token *token = &run->long_tokens->items[i];
         put_token(run, tokens[token->index].id, begin + token->begin, begin + token->end);
+        if (keeps)
+            keep_token(entry, tokens[token->index].id, token->end - token->begin);
     }
     return FORELOOP_OK;
 }
@@ -278,6 +281,18 @@ static foreloop_status find_whole(const foreloop_byte_run *run, size_t begin, si
     return FORELOOP_OK;
 }
 
+/* The end of the part of a word that begins at `begin`: no merge joins it to what follows. */
+static size_t part_end(const foreloop_byte_run *run, size_t begin, size_t end) {
+    const unsigned char *bytes = (const unsigned char *)run->text->bytes;
+    size_t at = begin + 1;
+    while (at < end && (run->words->joins.bits[bytes[at - 1]][bytes[at] / 64] >> bytes[at] % 64 & 1))
+        at++;
+    return at;
+}
+
+static foreloop_status add_parts(const foreloop_byte_run *run, size_t begin, size_t end, cached_word *entry,
+                                 foreloop_error *error);
+
 /* Adds a word that is not in the cache, and puts it there. */
 static foreloop_status add_new(const foreloop_byte_run *run, size_t begin, size_t end, const word_key *key,
                                cached_word *set, foreloop_error *error) {
@@ -286,10 +301,10 @@ static foreloop_status add_new(const foreloop_byte_run *run, size_t begin, size_
 
     FORELOOP_TRY(find_whole(run, begin, end, &whole, error));
     if (whole != FORELOOP_NO_TOKEN) {
-        added.ids[0] = run->bpe->vocabulary->entries[whole].id;
-        added.sizes[0] = (uint8_t)(end - begin);
-        added.count = 1;
+        keep_token(&added, run->bpe->vocabulary->entries[whole].id, end - begin);
         put_cached(run, &added, begin);
+    } else if (!run->bpe->ignore_merges && part_end(run, begin, end) < end) {
+        FORELOOP_TRY(add_parts(run, begin, end, &added, error));
     } else {
         FORELOOP_TRY(merge_word(run, begin, end, &added, error));
     }
@@ -318,13 +333,28 @@ static inline foreloop_status add_short(const foreloop_byte_run *run, size_t beg
     return add_keyed(run, begin, end, make_key(run, begin, end - begin), error);
 }
 
-/* The end of the part of a word that begins at `begin`: no merge joins it to what follows. */
-static size_t part_end(const foreloop_byte_run *run, size_t begin, size_t end) {
-    const unsigned char *bytes = (const unsigned char *)run->text->bytes;
-    size_t at = begin + 1;
-    while (at < end && (run->words->joins.bits[bytes[at - 1]][bytes[at] / 64] >> bytes[at] % 64 & 1))
-        at++;
-    return at;
+/* The entry of a word in the cache, or NULL. */
+static const cached_word *find_cached(const foreloop_word_cache *cache, const word_key *key) {
+    const cached_word *set = find_set(cache, key);
+    return is_word(&set[0], key) ? &set[0] : is_word(&set[1], key) ? &set[1] : NULL;
+}
+
+/* Adds a word part by part. `entry` gets the tokens of all if they are few enough, else none. */
+static foreloop_status add_parts(const foreloop_byte_run *run, size_t begin, size_t end, cached_word *entry,
+                                 foreloop_error *error) {
+    bool fits = true;
+    for (size_t part; begin < end; begin = part) {
+        part = part_end(run, begin, end);
+        const word_key key = make_key(run, begin, part - begin);
+        FORELOOP_TRY(add_keyed(run, begin, part, key, error));
+        const cached_word *kept = find_cached(run->cache, &key);
+        fits = fits && kept && entry->count + kept->count <= CACHED_TOKENS;
+        for (size_t i = 0; fits && i < kept->count; i++)
+            keep_token(entry, kept->ids[i], kept->sizes[i]);
+    }
+    if (!fits)
+        entry->count = 0;
+    return FORELOOP_OK;
 }
 
 /* A word too long for the cache; its parts may be short enough. Where whole words come first, the cache is for these.

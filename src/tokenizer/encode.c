@@ -298,12 +298,14 @@ static foreloop_status content_length(const foreloop_encoding *encoding, const f
     if (!truncation->present)
         return FORELOOP_OK;
     special = add_special ? special : 0;
-    if (truncation->max_length < special || truncation->stride >= truncation->max_length - special)
-        if (truncation->max_length != special || truncation->stride > 0)
-            return foreloop_fail(error, FORELOOP_ERROR_VALUE,
-                                 "windows of %zu tokens have no room for %zu special tokens and more than the %zu that "
-                                 "they share; make them longer",
-                                 truncation->max_length, special, truncation->stride);
+    /* A file may ask for windows of nothing but special tokens. */
+    const size_t shared = truncation->max_length > special || !truncation->from_file ? truncation->stride + 1 : 0;
+    if (truncation->max_length < special + shared)
+        return foreloop_fail(
+            error, FORELOOP_ERROR_VALUE,
+            "windows of %zu tokens have no room for %zu special tokens and more than the %zu that they "
+            "share; make them longer",
+            truncation->max_length, special, truncation->stride);
     *length = truncation->max_length - special;
     return FORELOOP_OK;
 }
