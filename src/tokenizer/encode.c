@@ -128,7 +128,14 @@ static foreloop_status add_text(const token_sink *sink, foreloop_error *error) {
     const foreloop_tokenizer *tokenizer = encoding->tokenizer;
     foreloop_workspace *work = &encoding->work;
     const bool by_bytes = tokenizer->byte_words.usable && !sink->with_as_first;
-    const size_t steps = by_bytes ? tokenizer->byte_words.steps : tokenizer->pretokenizer.count;
+    const size_t steps = by_bytes                    ? tokenizer->byte_words.steps
+                         : tokenizer->has_bert_words ? 0
+                                                     : tokenizer->pretokenizer.count;
+    const foreloop_bert_run bert_run = {.wordpiece = &tokenizer->wordpiece,
+                                        .cache = &encoding->cache,
+                                        .tokens = &encoding->word_tokens,
+                                        .text = &work->text,
+                                        .list = sink->list};
     foreloop_byte_run run = {.words = &tokenizer->byte_words,
                              .bpe = &tokenizer->bpe,
                              .processor = &tokenizer->post_processor,
@@ -153,6 +160,8 @@ static foreloop_status add_text(const token_sink *sink, foreloop_error *error) {
             FORELOOP_TRY(add_token(sink, piece.id, span, piece.leading, piece.trailing, error));
         else if (by_bytes)
             FORELOOP_TRY(foreloop_byte_words_encode(&run, piece.begin, piece.end, error));
+        else if (tokenizer->has_bert_words)
+            FORELOOP_TRY(foreloop_bert_words_encode(&bert_run, piece.begin, piece.end, error));
         else if (piece.begin < piece.end)
             FORELOOP_TRY(add_word(sink, piece, error));
     }

@@ -119,7 +119,12 @@ foreloop_status foreloop_tokenizer_read(foreloop_tokenizer *tokenizer, const voi
         json.base = base;
         status = read_part(tokenizer, &json, part);
         foreloop_json_close(&json);
+        if (part == PART_NORMALIZER)
+            tokenizer->normalizer.is_bert = foreloop_bert_rule_find(
+                &tokenizer->normalizer.bert, tokenizer->normalizer.steps, tokenizer->normalizer.count);
     }
+    tokenizer->has_bert_words = tokenizer->is_wordpiece && tokenizer->post_processor.trim_count == 0 &&
+                                foreloop_is_bert_pretokenizer(&tokenizer->pretokenizer);
     if (status == FORELOOP_OK && !tokenizer->is_wordpiece)
         foreloop_byte_words_init(&tokenizer->byte_words, &tokenizer->bpe, &tokenizer->pretokenizer, tokenizer->tier);
     return status;

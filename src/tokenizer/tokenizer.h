@@ -2,6 +2,7 @@
 #ifndef FORELOOP_TOKENIZER_TOKENIZER_H
 #define FORELOOP_TOKENIZER_TOKENIZER_H
 
+#include "tokenizer/bert_words.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/byte_words.h"
 #include "tokenizer/decode.h"
@@ -28,6 +29,7 @@ struct foreloop_tokenizer {
     foreloop_padding padding;
     foreloop_decoder decoder;
     foreloop_byte_words byte_words;
+    bool has_bert_words; /* bert_words.h takes the place of the pre-tokenizer and the model */
     foreloop_tier tier;
 };
 
