@@ -159,8 +159,7 @@ FORELOOP_API void foreloop_vocabulary_options_init(foreloop_vocabulary_options *
 /* Opens vocab.json and merges.txt of a byte-level BPE: with the special tokens of RoBERTa when the vocabulary has <s>
  * and </s>, else without, as GPT-2. Errors: as above; FORMAT with the line of a malformed merge. */
 FORELOOP_API foreloop_status foreloop_tokenizer_open_bpe(foreloop_tokenizer **tokenizer, const char *vocabulary,
-                                                         const char *merges,
-                                                         const foreloop_vocabulary_options *options,
+                                                         const char *merges, const foreloop_vocabulary_options *options,
                                                          foreloop_error *error);
 /* Opens a vocab.txt of BERT, one token a line; its special tokens [CLS] and [SEP] may not be missing (MISMATCH). */
 FORELOOP_API foreloop_status foreloop_tokenizer_open_wordpiece(foreloop_tokenizer **tokenizer, const char *vocabulary,
@@ -200,8 +199,8 @@ FORELOOP_API void foreloop_tokenize_options_init(foreloop_tokenize_options *opti
 
 /* The same with options (NULL: the defaults). Strict mode: FORMAT with the byte offset of the first byte that begins no
  * character. Windows: as Hugging Face's truncation, the first window is what the encoding's functions below give, all
- * are given by foreloop_encoding_window; VALUE when special tokens and overlap leave no room, UNSUPPORTED for a template
- * that repeats the text. */
+ * are given by foreloop_encoding_window; VALUE when special tokens and overlap leave no room, UNSUPPORTED for a
+ * template that repeats the text. */
 FORELOOP_API foreloop_status foreloop_tokenize_with(foreloop_encoding *encoding, const char *text, size_t length,
                                                     const foreloop_tokenize_options *options, foreloop_error *error);
 
@@ -225,9 +224,9 @@ FORELOOP_API size_t foreloop_encoding_window_count(const foreloop_encoding *enco
 FORELOOP_API int foreloop_encoding_window(const foreloop_encoding *encoding, size_t index, foreloop_window *window);
 
 /* Ids to text as the decoder of tokenizer.json puts it together, without special tokens when `skip_special` is not 0;
- * exact for byte-level BPE. Writes the text, not terminated, and its length; text NULL with capacity 0 writes the length
- * alone. Errors: VALUE for an id without a token; LIMIT when the text is longer than `capacity`; UNSUPPORTED, naming a
- * decoder that this library does not know. */
+ * exact for byte-level BPE. Writes the text, not terminated, and its length; text NULL with capacity 0 writes the
+ * length alone. Errors: VALUE for an id without a token; LIMIT when the text is longer than `capacity`; UNSUPPORTED,
+ * naming a decoder that this library does not know. */
 FORELOOP_API foreloop_status foreloop_tokenizer_decode(const foreloop_tokenizer *tokenizer, const uint32_t *ids,
                                                        size_t count, int skip_special, char *text, size_t capacity,
                                                        size_t *length, foreloop_error *error);
