@@ -125,10 +125,10 @@ foreloop_status foreloop_thread_pool_create(foreloop_thread_pool **result, size_
                                             const foreloop_options *options, foreloop_error *error) {
     foreloop_options own;
     if (!result)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "thread_pool_create: the pool is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_thread_pool_create: the pool is NULL");
     if (threads < 1 || threads > MOST_THREADS)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "thread_pool_create: threads must be from 1 to %d",
-                             MOST_THREADS);
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                             "foreloop_thread_pool_create: threads must be from 1 to %d", MOST_THREADS);
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     const foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
     foreloop_thread_pool *pool =
@@ -146,8 +146,8 @@ foreloop_status foreloop_thread_pool_create(foreloop_thread_pool **result, size_
         const size_t started = pool->worker_count;
         foreloop_thread_pool_close(pool);
         return foreloop_fail(error, FORELOOP_ERROR_LIMIT,
-                             "thread_pool_create: the system starts no more than %zu of %zu threads", started + 1,
-                             threads);
+                             "foreloop_thread_pool_create: the system starts no more than %zu of %zu threads",
+                             started + 1, threads);
     }
     *result = pool;
     return FORELOOP_OK;

@@ -16,12 +16,14 @@ typedef struct bench_options {
     bool amx;
     int runs; /* at least 1 */
     bool json;
+    const char *tokenizer; /* a file, NULL: the default bundle's */
 } bench_options;
 
 /* Each measures one part, prints a table or a JSON object a line, and returns the exit status. */
 int bench_encoder(const bench_options *given);
 int bench_scoring(const bench_options *given);
 int bench_gbdt(const bench_options *given);
+int bench_tokenizer(const bench_options *given);
 
 /* Seconds of processor time: what else the machine does matters less. */
 double bench_clock(void);

@@ -33,10 +33,8 @@ static const struct bench_part {
     const char *name;
     int (*run)(const bench_options *given);
 } parts[] = {
-    {"encoder", bench_encoder},
-    {"rollout", bench_scoring},
-    {"score", bench_scoring},
-    {"gbdt", bench_gbdt},
+    {"encoder", bench_encoder}, {"rollout", bench_scoring},     {"score", bench_scoring},
+    {"gbdt", bench_gbdt},       {"tokenizer", bench_tokenizer},
 };
 
 static const struct bench_part *find_part(const char *name) {
@@ -66,6 +64,7 @@ static int check_options(const command_options *given, const struct bench_part *
         {"precision", given->precision != NULL, bench_encoder},
         {"amx", given->amx, bench_encoder},
         {"model", given->model != NULL, bench_gbdt},
+        {"tokenizer", given->tokenizer != NULL, bench_tokenizer},
     };
     for (size_t i = 0; i < sizeof special / sizeof *special; i++)
         if (special[i].given && part->run != special[i].run)
@@ -87,6 +86,7 @@ static int run(int argc, char **argv) {
     status = check_options(&given, part);
     bench_options chosen = {.part = given.part,
                             .model = given.model,
+                            .tokenizer = given.tokenizer,
                             .amx = given.amx,
                             .runs = given.runs.given ? (int)given.runs.value : RUNS,
                             .json = given.json};

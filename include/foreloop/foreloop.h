@@ -156,7 +156,7 @@ typedef struct foreloop_options {
     int read_into_memory;                /* 1: read files instead of mapping them */
     foreloop_tier tier;                  /* the highest that may be used */
     foreloop_precision precision;        /* of the encoder */
-    unsigned cpu_features_off;               /* bits of foreloop_cpu_feature that may not be used, nor what builds on them */
+    unsigned cpu_features_off; /* bits of foreloop_cpu_feature that may not be used, nor what builds on them */
     /* 1: use AMX where it pays. Linux grants its registers to the whole process, for good and with larger signal
      * frames, so a library does not ask for them unasked; where they are refused, the next best kernels run. */
     int use_amx;
@@ -201,6 +201,34 @@ FORELOOP_API foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokeni
 FORELOOP_API foreloop_status foreloop_tokenizer_open_memory(foreloop_tokenizer **tokenizer, const void *data,
                                                             size_t size, const foreloop_options *options,
                                                             foreloop_error *error);
+
+/* Of the older files that a tokenizer may come in; zeros are what GPT-2, RoBERTa and uncased BERT have. */
+typedef enum foreloop_accents {
+    FORELOOP_ACCENTS_BY_CASE = 0, /* stripped unless the case is kept */
+    FORELOOP_ACCENTS_STRIP = 1,
+    FORELOOP_ACCENTS_KEEP = 2
+} foreloop_accents;
+typedef struct foreloop_vocabulary_options {
+    size_t size;
+    const foreloop_allocator *allocator;
+    int read_into_memory;
+    foreloop_tier tier;
+    int add_prefix_space;     /* BPE: a blank before text that begins with none */
+    int keep_case;            /* WordPiece: 1: no lower case */
+    foreloop_accents accents; /* WordPiece */
+    int join_chinese;         /* WordPiece: 1: Chinese characters are not words of their own */
+} foreloop_vocabulary_options;
+FORELOOP_API void foreloop_vocabulary_options_init(foreloop_vocabulary_options *options, size_t size);
+
+/* Opens vocab.json and merges.txt of a byte-level BPE: with the special tokens of RoBERTa when the vocabulary has <s>
+ * and </s>, else without, as GPT-2. Errors: as above; FORMAT with the line of a malformed merge. */
+FORELOOP_API foreloop_status foreloop_tokenizer_open_bpe(foreloop_tokenizer **tokenizer, const char *vocabulary,
+                                                         const char *merges, const foreloop_vocabulary_options *options,
+                                                         foreloop_error *error);
+/* Opens a vocab.txt of BERT, one token a line; its special tokens [CLS] and [SEP] may not be missing (MISMATCH). */
+FORELOOP_API foreloop_status foreloop_tokenizer_open_wordpiece(foreloop_tokenizer **tokenizer, const char *vocabulary,
+                                                               const foreloop_vocabulary_options *options,
+                                                               foreloop_error *error);
 FORELOOP_API void foreloop_tokenizer_close(foreloop_tokenizer *tokenizer);
 
 /* The number of ids: the largest id of vocabulary and added tokens + 1. */
@@ -235,8 +263,8 @@ FORELOOP_API void foreloop_tokenize_options_init(foreloop_tokenize_options *opti
 
 /* The same with options (NULL: the defaults). Strict mode: FORMAT with the byte offset of the first byte that begins no
  * character. Windows: as Hugging Face's truncation, the first window is what the encoding's functions below give, all
- * are given by foreloop_encoding_window; VALUE when special tokens and overlap leave no room, UNSUPPORTED for a template
- * that repeats the text. */
+ * are given by foreloop_encoding_window; VALUE when special tokens and overlap leave no room, UNSUPPORTED for a
+ * template that repeats the text. */
 FORELOOP_API foreloop_status foreloop_tokenize_with(foreloop_encoding *encoding, const char *text, size_t length,
                                                     const foreloop_tokenize_options *options, foreloop_error *error);
 
@@ -260,9 +288,9 @@ FORELOOP_API size_t foreloop_encoding_window_count(const foreloop_encoding *enco
 FORELOOP_API int foreloop_encoding_window(const foreloop_encoding *encoding, size_t index, foreloop_window *window);
 
 /* Ids to text as the decoder of tokenizer.json puts it together, without special tokens when `skip_special` is not 0;
- * exact for byte-level BPE. Writes the text, not terminated, and its length; text NULL with capacity 0 writes the length
- * alone. Errors: VALUE for an id without a token; LIMIT when the text is longer than `capacity`; UNSUPPORTED, naming a
- * decoder that this library does not know. */
+ * exact for byte-level BPE. Writes the text, not terminated, and its length; text NULL with capacity 0 writes the
+ * length alone. Errors: VALUE for an id without a token; LIMIT when the text is longer than `capacity`; UNSUPPORTED,
+ * naming a decoder that this library does not know. */
 FORELOOP_API foreloop_status foreloop_tokenizer_decode(const foreloop_tokenizer *tokenizer, const uint32_t *ids,
                                                        size_t count, int skip_special, char *text, size_t capacity,
                                                        size_t *length, foreloop_error *error);

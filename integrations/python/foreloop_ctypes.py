@@ -46,6 +46,16 @@ def _options(tier="best", precision="f32", cpu_features_off=(), use_amx=False):
     return c.byref(_Options(c.sizeof(_Options), None, 0, TIERS.get(tier, tier), PRECISIONS[precision], off, int(use_amx)))
 
 
+class _TokenizeOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("no_special", c.c_int), ("strict", c.c_int), ("as_file", c.c_int),
+                ("window_length", c.c_size_t), ("window_overlap", c.c_size_t)]
+
+
+class _Window(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("ids", c.POINTER(c.c_uint32)), ("offsets", c.POINTER(c.c_size_t)),
+                ("count", c.c_size_t), ("content_begin", c.c_size_t), ("content_end", c.c_size_t)]
+
+
 class _GbdtOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("has_base_score", c.c_int),
                 ("base_score", c.c_float), ("tree_weights", c.POINTER(c.c_float)), ("tree_weight_count", c.c_size_t),
@@ -161,7 +171,7 @@ class Library:
         for name, result in {
                 "foreloop_version": c.c_char_p, "foreloop_status_name": c.c_char_p,
                 "foreloop_tokenizer_vocabulary_size": c.c_size_t, "foreloop_tokenizer_token": c.c_char_p,
-                "foreloop_encoding_count": c.c_size_t, "foreloop_encoding_ids": c.POINTER(c.c_uint32),
+                "foreloop_encoding_count": c.c_size_t, "foreloop_encoding_window_count": c.c_size_t, "foreloop_encoding_ids": c.POINTER(c.c_uint32),
                 "foreloop_encoding_offsets": c.POINTER(c.c_size_t), "foreloop_transformer_embedding_size": c.c_size_t,
                 "foreloop_transformer_hidden_size": c.c_size_t, "foreloop_transformer_tokenizer": c.c_void_p,
                 "foreloop_thread_pool_parallel": c.c_void_p, "foreloop_tier_detect": c.c_int,
@@ -341,17 +351,45 @@ class Library:
 
 
 class Tokenizer(Handle):
-    def tokenize(self, text, add_special=True):
-        """(ids, byte offsets [n][2]) as lists."""
-        dll = self.library.dll
+    def encoding(self):
         if not hasattr(self, "_encoding"):
             self._encoding = self.library._open(Handle, "foreloop_encoding_create", self.pointer, keep=(self,),
                                                 close="foreloop_encoding_close")
-        encoding, data = self._encoding.pointer, _bytes(text)
+        return self._encoding.pointer
+
+    def tokenize(self, text, add_special=True):
+        """(ids, byte offsets [n][2]) as lists."""
+        encoding, data = self.encoding(), _bytes(text)
         self.library.call("foreloop_tokenize", encoding, data, c.c_size_t(len(data)), int(add_special))
-        count = dll.foreloop_encoding_count(encoding)
-        ids, offsets = dll.foreloop_encoding_ids(encoding), dll.foreloop_encoding_offsets(encoding)
-        return [ids[i] for i in range(count)], [(offsets[2 * i], offsets[2 * i + 1]) for i in range(count)]
+        return self.windows()[0][:2]
+
+    def tokenize_with(self, text, **options):
+        """[(ids, byte offsets, begin, end of what is no padding)] of each window; options as in the C struct."""
+        data = _bytes(text)
+        given = _TokenizeOptions(size=c.sizeof(_TokenizeOptions), **options)
+        self.library.call("foreloop_tokenize_with", self.encoding(), data, c.c_size_t(len(data)), c.byref(given))
+        return self.windows()
+
+    def windows(self):
+        """Of the last text."""
+        dll, encoding, result = self.library.dll, self.encoding(), []
+        for i in range(dll.foreloop_encoding_window_count(encoding)):
+            window = _Window(size=c.sizeof(_Window))
+            dll.foreloop_encoding_window(encoding, c.c_size_t(i), c.byref(window))
+            count = window.count
+            ids = window.ids[:count] if count else []
+            offsets = window.offsets[:2 * count] if count else []
+            result.append((ids, list(zip(offsets[::2], offsets[1::2])), window.content_begin, window.content_end))
+        return result
+
+    def decode(self, ids, skip_special=True):
+        """Text as bytes."""
+        ids, length = np.ascontiguousarray(ids, np.uint32), c.c_size_t()
+        arguments = self.pointer, _pointer(ids, c.c_uint32), c.c_size_t(len(ids)), int(skip_special)
+        self.library.call("foreloop_tokenizer_decode", *arguments, None, c.c_size_t(0), c.byref(length))
+        text = c.create_string_buffer(length.value + 1)
+        self.library.call("foreloop_tokenizer_decode", *arguments, text, length, c.byref(length))
+        return text.raw[:length.value]
 
     def token(self, token_id):
         token = self.library.dll.foreloop_tokenizer_token(self.pointer, c.c_uint32(token_id))

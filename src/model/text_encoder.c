@@ -356,7 +356,7 @@ foreloop_status foreloop_encode_texts(foreloop_encoder *encoder, const char *con
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "encode_texts: an argument is NULL");
     for (size_t i = 0; i < count; i++)
         if (!texts[i] && lengths[i])
-            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "encode_texts: text %zu is NULL", i);
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encode_texts: text %zu is NULL", i);
     const size_t size = foreloop_transformer_embedding_size(encoder->transformer);
     if (count > SIZE_MAX / sizeof(float) / size)
         return foreloop_fail_memory(error, count, size * sizeof(float), "the embeddings");

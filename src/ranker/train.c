@@ -100,16 +100,18 @@ static foreloop_status check_names(const ranker_trainer *trainer, foreloop_error
     const foreloop_ranker_options *options = &trainer->options;
     const size_t columns = trainer->labels.rows.column_count;
     if (options->feature_name_count && options->feature_name_count != columns)
-        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "ranker_train: %zu feature names for %zu columns",
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "foreloop_ranker_train: %zu feature names for %zu columns",
                              options->feature_name_count, columns);
     for (size_t i = 0; i < options->feature_name_count; i++) {
         const char *old = options->start ? foreloop_gbdt_feature_name(options->start, i) : NULL;
         if (!options->feature_names[i])
-            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "ranker_train: the name of feature %zu is NULL", i);
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
+                                 "foreloop_ranker_train: the name of feature %zu is NULL", i);
         if (old && strcmp(old, options->feature_names[i]) != 0)
-            return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
-                                 "ranker_train: feature %zu is '%.60s', but the trees to go on from call it '%.60s'", i,
-                                 options->feature_names[i], old);
+            return foreloop_fail(
+                error, FORELOOP_ERROR_MISMATCH,
+                "foreloop_ranker_train: feature %zu is '%.60s', but the trees to go on from call it '%.60s'", i,
+                options->feature_names[i], old);
     }
     return FORELOOP_OK;
 }
@@ -119,16 +121,17 @@ static foreloop_status check_start(const ranker_trainer *trainer, foreloop_error
     const size_t columns = trainer->labels.rows.column_count;
     if (start->output_count != 1)
         return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED,
-                             "ranker_train: the trees to go on from have %zu outputs, not one", start->output_count);
+                             "foreloop_ranker_train: the trees to go on from have %zu outputs, not one",
+                             start->output_count);
     for (size_t t = 0; t < start->tree_count; t++)
         if (start->trees[t].categorical)
             return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED,
-                                 "ranker_train: the trees to go on from have categorical splits");
+                                 "foreloop_ranker_train: the trees to go on from have categorical splits");
     /* A dump does not tell columns that it does not read. */
     if (start->feature_count > columns ||
         (start->feature_count < columns && start->objective != foreloop_gbdt_unknown_objective()))
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
-                             "ranker_train: %zu columns, but the trees to go on from have %zu", columns,
+                             "foreloop_ranker_train: %zu columns, but the trees to go on from have %zu", columns,
                              start->feature_count);
     return FORELOOP_OK;
 }
@@ -186,8 +189,9 @@ static foreloop_status begin(ranker_trainer *trainer, const foreloop_ranker_data
     if (options->start)
         FORELOOP_TRY(check_start(trainer, error));
     if (!trainer->labels.comparable && options->objective != FORELOOP_RANKER_SQUARED_ERROR)
-        return foreloop_fail(error, FORELOOP_ERROR_VALUE,
-                             "ranker_train: no group has two rows that differ in relevance: there is nothing to learn");
+        return foreloop_fail(
+            error, FORELOOP_ERROR_VALUE,
+            "foreloop_ranker_train: no group has two rows that differ in relevance: there is nothing to learn");
     foreloop_boost_init(&trainer->kernels, foreloop_cpu_tier(options->tier));
     FORELOOP_TRY(foreloop_ranker_bins_create(&trainer->bins, &trainer->allocator, &trainer->labels.rows, options->bins,
                                              options->parallel, error));
@@ -205,7 +209,7 @@ static foreloop_status check_scores(const ranker_trainer *trainer, foreloop_erro
     for (size_t i = 0; i < trainer->labels.rows.row_count; i++)
         if (!(fabsf(trainer->scores[i]) <= 1e30f))
             return foreloop_fail(error, FORELOOP_ERROR_VALUE,
-                                 "ranker_train: the scores overflow: raise lambda, or lower eta");
+                                 "foreloop_ranker_train: the scores overflow: raise lambda, or lower eta");
     return FORELOOP_OK;
 }
 
@@ -232,7 +236,7 @@ static foreloop_status train(ranker_trainer *trainer, const foreloop_ranker_data
 foreloop_status foreloop_ranker_train(foreloop_gbdt **ranker, const foreloop_ranker_data *data,
                                       const foreloop_ranker_options *options, foreloop_error *error) {
     if (!ranker || !data)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "ranker_train: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_ranker_train: an argument is NULL");
     ranker_trainer trainer = {.gbdt = NULL};
     FORELOOP_TRY(foreloop_ranker_options_read(&trainer.options, options, error));
     const foreloop_allocator *allocator = &trainer.allocator;

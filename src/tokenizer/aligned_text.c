@@ -118,6 +118,12 @@ static void swap_pieces(foreloop_workspace *work) {
     work->next_pieces = pieces;
 }
 
+static void swap_texts(foreloop_workspace *work) {
+    foreloop_aligned_text text = work->text;
+    work->text = work->next_text;
+    work->next_text = text;
+}
+
 foreloop_status foreloop_workspace_begin(foreloop_workspace *work, const char *input, size_t length,
                                          foreloop_error *error) {
     foreloop_piece whole = {0};
@@ -156,8 +162,6 @@ foreloop_status foreloop_workspace_split(foreloop_workspace *work, foreloop_spli
 
 foreloop_status foreloop_workspace_rewrite(foreloop_workspace *work, foreloop_rewrite_function *rewrite,
                                            const void *context, foreloop_error *error) {
-    foreloop_aligned_text text;
-
     foreloop_aligned_clear(&work->next_text);
     for (size_t i = 0; i < work->pieces.count; i++) {
         foreloop_piece *piece = &work->pieces.items[i];
@@ -168,8 +172,11 @@ foreloop_status foreloop_workspace_rewrite(foreloop_workspace *work, foreloop_re
         piece->begin = (uint32_t)begin;
         piece->end = (uint32_t)work->next_text.size;
     }
-    text = work->text;
-    work->text = work->next_text;
-    work->next_text = text;
+    swap_texts(work);
     return FORELOOP_OK;
+}
+
+void foreloop_workspace_take(foreloop_workspace *work) {
+    swap_texts(work);
+    swap_pieces(work);
 }

@@ -121,6 +121,9 @@ foreloop_status foreloop_workspace_begin(foreloop_workspace *work, const char *i
 /* Adds a piece to next_pieces; empty ones that are not tokens are dropped. */
 foreloop_status foreloop_workspace_add(foreloop_workspace *work, foreloop_piece piece, foreloop_error *error);
 
+/* Makes next_text and next_pieces the current ones. */
+void foreloop_workspace_take(foreloop_workspace *work);
+
 /* Runs `split` on every piece that is no token; it adds what comes of it by foreloop_workspace_add. */
 typedef foreloop_status foreloop_split_function(const void *context, foreloop_workspace *work, foreloop_piece piece,
                                                 foreloop_error *error);

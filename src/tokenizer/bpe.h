@@ -33,9 +33,9 @@ typedef struct foreloop_bpe_scratch {
     size_t affixed_capacity;
 } foreloop_bpe_scratch;
 
-/* bpe_read.c: reads the fields of a model of type BPE but for the vocabulary, which the table holds already. Merges
- * that the table of merges holds already are not read again. */
-foreloop_status foreloop_bpe_read(foreloop_bpe *bpe, foreloop_json *component, const foreloop_token_table *vocabulary,
+/* bpe_read.c: reads a model of type BPE, and its vocabulary into the table. A vocabulary and merges that are there
+ * already are not read. */
+foreloop_status foreloop_bpe_read(foreloop_bpe *bpe, foreloop_json *component, foreloop_token_table *vocabulary,
                                   foreloop_arena *arena);
 void foreloop_bpe_close(foreloop_bpe *bpe);
 void foreloop_bpe_scratch_close(foreloop_bpe_scratch *scratch, const foreloop_allocator *allocator);

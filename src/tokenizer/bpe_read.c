@@ -99,8 +99,9 @@ static foreloop_status read_merges(foreloop_bpe *bpe, foreloop_json *json, forel
 
 typedef struct field_set {
     foreloop_bpe *bpe;
+    foreloop_token_table *vocabulary;
     foreloop_arena *arena;
-    bool has_merges;
+    foreloop_text merges; /* the field's span: merges need all else */
 } field_set;
 
 static foreloop_status read_flag(foreloop_json *json, bool *flag) {
@@ -122,6 +123,12 @@ static foreloop_status read_field(foreloop_json *json, foreloop_text key, void *
     field_set *fields = context;
     foreloop_bpe *bpe = fields->bpe;
 
+    if (foreloop_text_is(key, "vocab"))
+        return foreloop_token_table_read(fields->vocabulary, json);
+    if (foreloop_text_is(key, "merges") && fields->merges.text)
+        return foreloop_json_fail(json, "the field \"merges\" stands here twice");
+    if (foreloop_text_is(key, "merges"))
+        return foreloop_json_span(json, &fields->merges);
     if (foreloop_text_is(key, "unk_token"))
         return foreloop_component_optional_text(json, fields->arena, &bpe->unknown);
     if (foreloop_text_is(key, "continuing_subword_prefix"))
@@ -139,35 +146,33 @@ static foreloop_status read_field(foreloop_json *json, foreloop_text key, void *
     return foreloop_json_skip(json);
 }
 
-/* In a second walk, because the merges need the prefix. */
-static foreloop_status read_merges_field(foreloop_json *json, foreloop_text key, void *context) {
-    field_set *fields = context;
-    foreloop_buffer left_copy = {.allocator = fields->bpe->allocator};
+static foreloop_status read_merges_span(foreloop_bpe *bpe, const foreloop_json *component, foreloop_text span) {
+    foreloop_buffer left_copy = {.allocator = bpe->allocator};
+    foreloop_json json;
     foreloop_status status;
 
-    if (!foreloop_text_is(key, "merges"))
-        return foreloop_json_skip(json);
-    if (fields->has_merges)
-        return foreloop_json_fail(json, "the field \"merges\" stands here twice");
-    fields->has_merges = true;
-    status = read_merges(fields->bpe, json, &left_copy);
+    foreloop_json_open(&json, bpe->allocator, span.text, span.length, component->name, component->error);
+    json.base = component->base + (size_t)(span.text - component->data);
+    status = read_merges(bpe, &json, &left_copy);
     foreloop_buffer_close(&left_copy);
+    foreloop_json_close(&json);
     return status;
 }
 
-foreloop_status foreloop_bpe_read(foreloop_bpe *bpe, foreloop_json *component, const foreloop_token_table *vocabulary,
+foreloop_status foreloop_bpe_read(foreloop_bpe *bpe, foreloop_json *component, foreloop_token_table *vocabulary,
                                   foreloop_arena *arena) {
-    field_set fields = {.bpe = bpe, .arena = arena};
+    field_set fields = {.bpe = bpe, .vocabulary = vocabulary, .arena = arena};
 
     bpe->allocator = arena->allocator;
     bpe->vocabulary = vocabulary;
     FORELOOP_TRY(foreloop_component_fields(component, read_field, &fields));
+    if (!vocabulary->by_id)
+        return foreloop_json_fail(component, "the model has no field \"vocab\"");
     if (!bpe->merges.slots) {
-        FORELOOP_TRY(foreloop_merge_table_open(&bpe->merges, vocabulary->key, component->error));
-        foreloop_component_rewind(component);
-        FORELOOP_TRY(foreloop_component_fields(component, read_merges_field, &fields));
-        if (!fields.has_merges)
+        if (!fields.merges.text)
             return foreloop_json_fail(component, "the model BPE has no field \"merges\"");
+        FORELOOP_TRY(foreloop_merge_table_open(&bpe->merges, vocabulary->key, component->error));
+        FORELOOP_TRY(read_merges_span(bpe, component, fields.merges));
     }
     if (bpe->byte_fallback && bpe->prefix.length + bpe->suffix.length > 0)
         return foreloop_component_unsupported(component, "BPE with byte_fallback and affixes is not supported");

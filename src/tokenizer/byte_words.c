@@ -67,60 +67,10 @@ void foreloop_byte_words_init(foreloop_byte_words *words, const foreloop_bpe *bp
     words->usable = true;
 }
 
-/* ---- Cache ------------------------------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------------------------------------- */
 
-enum { CACHED_BYTES = 23, CACHED_TOKENS = 7, SETS = 4096, WAYS = 2 };
-
-/* One cache line. */
-typedef struct foreloop_cached_word {
-    uint64_t key[3]; /* the word, filled up with zeros; the highest byte is its length, 0 in a free entry */
-    uint32_t ids[CACHED_TOKENS + 1];
-    uint8_t sizes[CACHED_TOKENS]; /* of the tokens, in bytes */
-    uint8_t count;
-} cached_word;
-_Static_assert(SETS == 1 << 12, "find_set takes 12 bits");
-_Static_assert(sizeof(cached_word) == FORELOOP_ALIGNMENT, "an entry of the cache is one line of the processor's");
-
-void foreloop_word_cache_close(foreloop_word_cache *cache, const foreloop_allocator *allocator) {
-    foreloop_release(allocator, cache->words);
-    foreloop_release(allocator, cache->mapped);
-    memset(cache, 0, sizeof *cache);
-}
-
-typedef struct word_key {
-    uint64_t parts[3];
-} word_key;
-
-/* The bytes below `length` of a little-endian word of eight. */
-static inline uint64_t keep_bytes(uint64_t word, size_t length) {
-    return length >= 8 ? word : word & ((UINT64_C(1) << 8 * length) - 1);
-}
-
-static inline uint64_t load_word(const char *bytes) {
-    uint64_t word;
-    memcpy(&word, bytes, sizeof word);
-    return word;
-}
-
-static inline word_key make_key(const foreloop_byte_run *run, size_t begin, size_t length) {
-    const char *bytes = run->text->bytes + begin;
-    word_key key = {{0, 0, 0}};
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    /* Reads beyond the word where there is more of the text. */
-    if (run->text->size - begin >= sizeof key) {
-        key.parts[0] = keep_bytes(load_word(bytes), length);
-        key.parts[1] = length > 8 ? keep_bytes(load_word(bytes + 8), length - 8) : 0;
-        key.parts[2] = (length > 16 ? keep_bytes(load_word(bytes + 16), length - 16) : 0) | (uint64_t)length << 56;
-        return key;
-    }
-#endif
-    char padded[sizeof key] = {0};
-    memcpy(padded, bytes, length);
-    padded[sizeof key - 1] = (char)length;
-    for (size_t i = 0; i < 3; i++)
-        key.parts[i] = load_word(padded + 8 * i);
-    return key;
-}
+typedef foreloop_cached_word cached_word;
+typedef foreloop_word_key word_key;
 
 /* Longer runs of one byte, as of blanks, have a key as well: their length tells them from words. */
 static inline bool is_run(const foreloop_byte_run *run, size_t begin, size_t length) {
@@ -131,18 +81,6 @@ static inline bool is_run(const foreloop_byte_run *run, size_t begin, size_t len
 static inline word_key make_run_key(const foreloop_byte_run *run, size_t begin, size_t length) {
     const uint64_t bytes = UINT64_C(0x0101010101010101) * (unsigned char)run->text->bytes[begin];
     return (word_key){{bytes, bytes, bytes >> 8 | (uint64_t)length << 56}};
-}
-
-/* The set of a word. Whoever chooses words to fill one set gains no more than that they are merged each time. */
-static inline cached_word *find_set(const foreloop_word_cache *cache, const word_key *key) {
-    uint64_t hash =
-        key->parts[0] * UINT64_C(0x9E3779B97F4A7C15) ^ (key->parts[1] + key->parts[2]) * UINT64_C(0xD6E8FEB86659FD93);
-    hash = (hash ^ hash >> 29) * UINT64_C(0xBF58476D1CE4E5B9);
-    return cache->words + WAYS * (hash >> 52); /* 12 bits */
-}
-
-static inline bool is_word(const cached_word *entry, const word_key *key) {
-    return entry->key[0] == key->parts[0] && entry->key[1] == key->parts[1] && entry->key[2] == key->parts[2];
 }
 
 /* ---- Tokens ------------------------------------------------------------------------------------------------------ */
@@ -234,13 +172,8 @@ static foreloop_status merge_word(const foreloop_byte_run *run, size_t begin, si
         FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->bpe->allocator, count, error));
         for (size_t i = 0; i < count; begin += sizes[i++])
             put_token(run, tokens[symbols[i]].id, begin, begin + sizes[i]);
-        if (!entry || count > CACHED_TOKENS)
-            return FORELOOP_OK;
-        entry->count = (uint8_t)count;
-        for (size_t i = 0; i < count; i++) {
-            entry->ids[i] = tokens[symbols[i]].id;
-            entry->sizes[i] = (uint8_t)sizes[i];
-        }
+        for (size_t i = 0; entry && count <= FORELOOP_CACHED_TOKENS && i < count; i++)
+            foreloop_cached_word_add(entry, tokens[symbols[i]].id, sizes[i]);
         return FORELOOP_OK;
     }
     FORELOOP_TRY(foreloop_reserve(run->bpe->allocator, &run->scratch->symbols, &run->scratch->symbol_capacity, 0,
@@ -251,9 +184,12 @@ static foreloop_status merge_word(const foreloop_byte_run *run, size_t begin, si
     FORELOOP_TRY(
         foreloop_bpe_merge(run->bpe, run->scratch, run->scratch->symbols, NULL, length, run->long_tokens, error));
     FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->bpe->allocator, run->long_tokens->count, error));
+    const bool keeps = entry && run->long_tokens->count <= FORELOOP_CACHED_TOKENS;
     for (size_t i = 0; i < run->long_tokens->count; i++) {
         const foreloop_model_token *token = &run->long_tokens->items[i];
         put_token(run, tokens[token->index].id, begin + token->begin, begin + token->end);
+        if (keeps)
+            foreloop_cached_word_add(entry, tokens[token->index].id, token->end - token->begin);
     }
     return FORELOOP_OK;
 }
@@ -278,6 +214,18 @@ static foreloop_status find_whole(const foreloop_byte_run *run, size_t begin, si
     return FORELOOP_OK;
 }
 
+/* The end of the part of a word that begins at `begin`: no merge joins it to what follows. */
+static size_t part_end(const foreloop_byte_run *run, size_t begin, size_t end) {
+    const unsigned char *bytes = (const unsigned char *)run->text->bytes;
+    size_t at = begin + 1;
+    while (at < end && (run->words->joins.bits[bytes[at - 1]][bytes[at] / 64] >> bytes[at] % 64 & 1))
+        at++;
+    return at;
+}
+
+static foreloop_status add_parts(const foreloop_byte_run *run, size_t begin, size_t end, cached_word *entry,
+                                 foreloop_error *error);
+
 /* Adds a word that is not in the cache, and puts it there. */
 static foreloop_status add_new(const foreloop_byte_run *run, size_t begin, size_t end, const word_key *key,
                                cached_word *set, foreloop_error *error) {
@@ -286,28 +234,26 @@ static foreloop_status add_new(const foreloop_byte_run *run, size_t begin, size_
 
     FORELOOP_TRY(find_whole(run, begin, end, &whole, error));
     if (whole != FORELOOP_NO_TOKEN) {
-        added.ids[0] = run->bpe->vocabulary->entries[whole].id;
-        added.sizes[0] = (uint8_t)(end - begin);
-        added.count = 1;
+        foreloop_cached_word_add(&added, run->bpe->vocabulary->entries[whole].id, end - begin);
         put_cached(run, &added, begin);
+    } else if (!run->bpe->ignore_merges && part_end(run, begin, end) < end) {
+        FORELOOP_TRY(add_parts(run, begin, end, &added, error));
     } else {
         FORELOOP_TRY(merge_word(run, begin, end, &added, error));
     }
-    if (added.count > 0) { /* the newest first, the oldest out */
-        set[1] = set[0];
-        set[0] = added;
-    }
+    if (added.count > 0)
+        foreloop_word_set_add(set, &added);
     return FORELOOP_OK;
 }
 
 static inline foreloop_status add_keyed(const foreloop_byte_run *run, size_t begin, size_t end, word_key key,
                                         foreloop_error *error) {
-    cached_word *set = find_set(run->cache, &key);
+    cached_word *set = foreloop_word_set(run->cache, &key);
 
-    FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->bpe->allocator, CACHED_TOKENS + 1, error));
-    if (is_word(&set[0], &key))
+    FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->bpe->allocator, FORELOOP_CACHED_TOKENS + 1, error));
+    if (foreloop_is_word(&set[0], &key))
         put_cached(run, &set[0], begin);
-    else if (is_word(&set[1], &key))
+    else if (foreloop_is_word(&set[1], &key))
         put_cached(run, &set[1], begin);
     else
         return add_new(run, begin, end, &key, set, error);
@@ -315,16 +261,31 @@ static inline foreloop_status add_keyed(const foreloop_byte_run *run, size_t beg
 }
 
 static inline foreloop_status add_short(const foreloop_byte_run *run, size_t begin, size_t end, foreloop_error *error) {
-    return add_keyed(run, begin, end, make_key(run, begin, end - begin), error);
+    return add_keyed(run, begin, end, foreloop_word_key_of(run->text, begin, end - begin), error);
 }
 
-/* The end of the part of a word that begins at `begin`: no merge joins it to what follows. */
-static size_t part_end(const foreloop_byte_run *run, size_t begin, size_t end) {
-    const unsigned char *bytes = (const unsigned char *)run->text->bytes;
-    size_t at = begin + 1;
-    while (at < end && (run->words->joins.bits[bytes[at - 1]][bytes[at] / 64] >> bytes[at] % 64 & 1))
-        at++;
-    return at;
+/* The entry of a word in the cache, or NULL. */
+static const cached_word *find_cached(const foreloop_word_cache *cache, const word_key *key) {
+    const cached_word *set = foreloop_word_set(cache, key);
+    return foreloop_is_word(&set[0], key) ? &set[0] : foreloop_is_word(&set[1], key) ? &set[1] : NULL;
+}
+
+/* Adds a word part by part. `entry` gets the tokens of all if they are few enough, else none. */
+static foreloop_status add_parts(const foreloop_byte_run *run, size_t begin, size_t end, cached_word *entry,
+                                 foreloop_error *error) {
+    bool fits = true;
+    for (size_t part; begin < end; begin = part) {
+        part = part_end(run, begin, end);
+        const word_key key = foreloop_word_key_of(run->text, begin, part - begin);
+        FORELOOP_TRY(add_keyed(run, begin, part, key, error));
+        const cached_word *kept = find_cached(run->cache, &key);
+        fits = fits && kept && entry->count + kept->count <= FORELOOP_CACHED_TOKENS;
+        for (size_t i = 0; fits && i < kept->count; i++)
+            foreloop_cached_word_add(entry, kept->ids[i], kept->sizes[i]);
+    }
+    if (!fits)
+        entry->count = 0;
+    return FORELOOP_OK;
 }
 
 /* A word too long for the cache; its parts may be short enough. Where whole words come first, the cache is for these.
@@ -341,7 +302,7 @@ static foreloop_status add_long(const foreloop_byte_run *run, size_t begin, size
         return merge_word(run, begin, end, NULL, error);
     for (size_t part; begin < end; begin = part) {
         part = part_end(run, begin, end);
-        if (part - begin <= CACHED_BYTES)
+        if (part - begin <= FORELOOP_CACHED_BYTES)
             FORELOOP_TRY(add_short(run, begin, part, error));
         else if (is_run(run, begin, part - begin))
             FORELOOP_TRY(add_keyed(run, begin, part, make_run_key(run, begin, part - begin), error));
@@ -352,18 +313,14 @@ static foreloop_status add_long(const foreloop_byte_run *run, size_t begin, size
 }
 
 static inline foreloop_status add_word(const foreloop_byte_run *run, size_t begin, size_t end, foreloop_error *error) {
-    return end - begin <= CACHED_BYTES ? add_short(run, begin, end, error) : add_long(run, begin, end, error);
+    return end - begin <= FORELOOP_CACHED_BYTES ? add_short(run, begin, end, error) : add_long(run, begin, end, error);
 }
 
 foreloop_status foreloop_byte_words_encode(const foreloop_byte_run *run, size_t begin, size_t end,
                                            foreloop_error *error) {
     foreloop_gpt2_scanner scanner;
 
-    if (!run->cache->words) {
-        run->cache->words = foreloop_allocate_zeroed(run->bpe->allocator, SETS * WAYS, sizeof *run->cache->words);
-        if (!run->cache->words)
-            return foreloop_fail_memory(error, SETS * WAYS, sizeof *run->cache->words, "the cache of words");
-    }
+    FORELOOP_TRY(foreloop_word_cache_open(run->cache, run->bpe->allocator, error));
     if (!run->words->by_pattern)
         return begin < end ? add_word(run, begin, end, error) : FORELOOP_OK;
     foreloop_gpt2_scanner_begin(&scanner, run->words->classify, run->text->bytes, begin, end);

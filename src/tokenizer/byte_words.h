@@ -11,6 +11,7 @@
 #include "tokenizer/post_process.h"
 #include "tokenizer/pretokenize.h"
 #include "tokenizer/token_list.h"
+#include "tokenizer/word_cache.h"
 
 /* Bit b of row a: some merge joins a token that ends with byte a to one that begins with byte b. */
 typedef struct foreloop_byte_joins {
@@ -30,14 +31,6 @@ typedef struct foreloop_byte_words {
 /* After the model and the pre-tokenizer were read. */
 void foreloop_byte_words_init(foreloop_byte_words *words, const foreloop_bpe *bpe,
                               const foreloop_pretokenizer *pretokenizer, foreloop_tier tier);
-
-/* What one thread needs. */
-typedef struct foreloop_word_cache {
-    struct foreloop_cached_word *words;
-    char *mapped; /* a word in printable characters */
-    size_t mapped_capacity;
-} foreloop_word_cache;
-void foreloop_word_cache_close(foreloop_word_cache *cache, const foreloop_allocator *allocator);
 
 typedef struct foreloop_byte_run {
     const foreloop_byte_words *words;

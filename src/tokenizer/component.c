@@ -22,25 +22,22 @@ void foreloop_component_rewind(foreloop_json *component) {
 foreloop_status foreloop_component_type(foreloop_json *component, char type[FORELOOP_COMPONENT_TYPE_SIZE]) {
     foreloop_text key, value;
 
-    type[0] = '\0';
     FORELOOP_TRY(foreloop_json_object(component));
     for (;;) {
         FORELOOP_TRY(foreloop_json_key(component, &key));
         if (!key.text)
+            return foreloop_json_fail(component,
+                                      "this component has no \"type\"; save the file anew with tokenizers 0.23");
+        if (foreloop_text_is(key, "type"))
             break;
-        if (!foreloop_text_is(key, "type")) {
-            FORELOOP_TRY(foreloop_json_skip(component));
-            continue;
-        }
-        FORELOOP_TRY(foreloop_json_string(component, &value));
-        if (value.length >= FORELOOP_COMPONENT_TYPE_SIZE || memchr(value.text, '\0', value.length))
-            return foreloop_component_unsupported(component, "the component type \"%.*s\" is not supported",
-                                                  FORELOOP_QUOTED(value.text, value.length));
-        memcpy(type, value.text, value.length);
-        type[value.length] = '\0';
+        FORELOOP_TRY(foreloop_json_skip(component));
     }
-    if (type[0] == '\0')
-        return foreloop_json_fail(component, "this component has no \"type\"; save the file anew with tokenizers 0.23");
+    FORELOOP_TRY(foreloop_json_string(component, &value));
+    if (value.length == 0 || value.length >= FORELOOP_COMPONENT_TYPE_SIZE || memchr(value.text, '\0', value.length))
+        return foreloop_component_unsupported(component, "the component type \"%.*s\" is not supported",
+                                              FORELOOP_QUOTED(value.text, value.length));
+    memcpy(type, value.text, value.length);
+    type[value.length] = '\0';
     foreloop_component_rewind(component);
     return FORELOOP_OK;
 }

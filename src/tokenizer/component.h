@@ -14,7 +14,7 @@ foreloop_status foreloop_component_open(foreloop_json *component, foreloop_json 
 /* Goes back to the start, to walk the value again. */
 void foreloop_component_rewind(foreloop_json *component);
 
-/* Copies the value of "type" and rewinds. An error when there is none, or when it does not fit. */
+/* Copies the value of the first "type" and rewinds. An error when there is none, or when it does not fit. */
 enum { FORELOOP_COMPONENT_TYPE_SIZE = 64 };
 foreloop_status foreloop_component_type(foreloop_json *component, char type[FORELOOP_COMPONENT_TYPE_SIZE]);
 

@@ -10,7 +10,7 @@ foreloop_status foreloop_encoding_create(foreloop_encoding **encoding, const for
                                          foreloop_error *error) {
     foreloop_encoding *created;
     if (!encoding || !tokenizer)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encoding_create: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encoding_create: an argument is NULL");
     created = foreloop_allocate_zeroed(&tokenizer->allocator, 1, sizeof *created);
     if (!created)
         return foreloop_fail_memory(error, 1, sizeof *created, "an encoding");
@@ -128,7 +128,14 @@ static foreloop_status add_text(const token_sink *sink, foreloop_error *error) {
     const foreloop_tokenizer *tokenizer = encoding->tokenizer;
     foreloop_workspace *work = &encoding->work;
     const bool by_bytes = tokenizer->byte_words.usable && !sink->with_as_first;
-    const size_t steps = by_bytes ? tokenizer->byte_words.steps : tokenizer->pretokenizer.count;
+    const size_t steps = by_bytes                    ? tokenizer->byte_words.steps
+                         : tokenizer->has_bert_words ? 0
+                                                     : tokenizer->pretokenizer.count;
+    const foreloop_bert_run bert_run = {.wordpiece = &tokenizer->wordpiece,
+                                        .cache = &encoding->cache,
+                                        .tokens = &encoding->word_tokens,
+                                        .text = &work->text,
+                                        .list = sink->list};
     foreloop_byte_run run = {.words = &tokenizer->byte_words,
                              .bpe = &tokenizer->bpe,
                              .processor = &tokenizer->post_processor,
@@ -153,6 +160,8 @@ static foreloop_status add_text(const token_sink *sink, foreloop_error *error) {
             FORELOOP_TRY(add_token(sink, piece.id, span, piece.leading, piece.trailing, error));
         else if (by_bytes)
             FORELOOP_TRY(foreloop_byte_words_encode(&run, piece.begin, piece.end, error));
+        else if (tokenizer->has_bert_words)
+            FORELOOP_TRY(foreloop_bert_words_encode(&bert_run, piece.begin, piece.end, error));
         else if (piece.begin < piece.end)
             FORELOOP_TRY(add_word(sink, piece, error));
     }
@@ -298,12 +307,14 @@ static foreloop_status content_length(const foreloop_encoding *encoding, const f
     if (!truncation->present)
         return FORELOOP_OK;
     special = add_special ? special : 0;
-    if (truncation->max_length < special || truncation->stride >= truncation->max_length - special)
-        if (truncation->max_length != special || truncation->stride > 0)
-            return foreloop_fail(error, FORELOOP_ERROR_VALUE,
-                                 "windows of %zu tokens have no room for %zu special tokens and more than the %zu that "
-                                 "they share; make them longer",
-                                 truncation->max_length, special, truncation->stride);
+    /* A file may ask for windows of nothing but special tokens. */
+    const size_t shared = truncation->max_length > special || !truncation->from_file ? truncation->stride + 1 : 0;
+    if (truncation->max_length < special + shared)
+        return foreloop_fail(
+            error, FORELOOP_ERROR_VALUE,
+            "windows of %zu tokens have no room for %zu special tokens and more than the %zu that they "
+            "share; make them longer",
+            truncation->max_length, special, truncation->stride);
     *length = truncation->max_length - special;
     return FORELOOP_OK;
 }
@@ -388,7 +399,7 @@ foreloop_status foreloop_tokenize_with(foreloop_encoding *encoding, const char *
     foreloop_status status;
 
     if (!encoding || (!text && length > 0))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenize: NULL argument");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenize: an argument is NULL");
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_tokenize_options", error));
     if (own.as_file && own.window_length > 0)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,

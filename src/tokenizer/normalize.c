@@ -296,7 +296,10 @@ static foreloop_status run_step(const void *context, foreloop_workspace *work, s
 
 foreloop_status foreloop_normalizer_run(const foreloop_normalizer *normalizer, foreloop_workspace *work,
                                         foreloop_error *error) {
-    for (size_t i = 0; i < normalizer->count; i++)
+    bool done = false;
+    if (normalizer->is_bert)
+        FORELOOP_TRY(foreloop_bert_rule_run(&normalizer->bert, work, &done, error));
+    for (size_t i = 0; i < normalizer->count && !done; i++)
         FORELOOP_TRY(foreloop_workspace_rewrite(work, run_step, &normalizer->steps[i], error));
     return FORELOOP_OK;
 }

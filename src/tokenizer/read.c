@@ -47,32 +47,16 @@ static foreloop_status find_parts(foreloop_json *json, part_spans *parts) {
     return foreloop_json_end(json);
 }
 
-static foreloop_status read_vocabulary(foreloop_json *component, foreloop_text key, void *context) {
-    foreloop_tokenizer *tokenizer = context;
-    if (!foreloop_text_is(key, "vocab"))
-        return foreloop_json_skip(component);
-    if (tokenizer->vocabulary.by_id)
-        return foreloop_json_fail(component, "the field \"vocab\" stands here twice");
-    return foreloop_token_table_read(&tokenizer->vocabulary, component);
-}
-
 static foreloop_status read_model(foreloop_tokenizer *tokenizer, foreloop_json *json) {
     char type[FORELOOP_COMPONENT_TYPE_SIZE];
-    bool is_bpe;
 
     FORELOOP_TRY(foreloop_component_type(json, type));
-    is_bpe = strcmp(type, "BPE") == 0;
     tokenizer->is_wordpiece = strcmp(type, "WordPiece") == 0;
-    if (!is_bpe && !tokenizer->is_wordpiece)
-        return foreloop_component_unsupported(json, "the model \"%s\" is not supported", type);
-    if (!tokenizer->vocabulary.by_id) { /* of a compiled form it is there already */
-        FORELOOP_TRY(foreloop_component_fields(json, read_vocabulary, tokenizer));
-        if (!tokenizer->vocabulary.by_id)
-            return foreloop_json_fail(json, "the model has no field \"vocab\"");
-        foreloop_component_rewind(json);
-    }
-    return is_bpe ? foreloop_bpe_read(&tokenizer->bpe, json, &tokenizer->vocabulary, &tokenizer->arena)
-                  : foreloop_wordpiece_read(&tokenizer->wordpiece, json, &tokenizer->vocabulary, &tokenizer->arena);
+    if (tokenizer->is_wordpiece)
+        return foreloop_wordpiece_read(&tokenizer->wordpiece, json, &tokenizer->vocabulary, &tokenizer->arena);
+    if (strcmp(type, "BPE") == 0)
+        return foreloop_bpe_read(&tokenizer->bpe, json, &tokenizer->vocabulary, &tokenizer->arena);
+    return foreloop_component_unsupported(json, "the model \"%s\" is not supported", type);
 }
 
 static foreloop_status read_added_tokens(foreloop_tokenizer *tokenizer, foreloop_json *json) {
@@ -135,7 +119,12 @@ foreloop_status foreloop_tokenizer_read(foreloop_tokenizer *tokenizer, const voi
         json.base = base;
         status = read_part(tokenizer, &json, part);
         foreloop_json_close(&json);
+        if (part == PART_NORMALIZER)
+            tokenizer->normalizer.is_bert = foreloop_bert_rule_find(
+                &tokenizer->normalizer.bert, tokenizer->normalizer.steps, tokenizer->normalizer.count);
     }
+    tokenizer->has_bert_words = tokenizer->is_wordpiece && tokenizer->post_processor.trim_count == 0 &&
+                                foreloop_is_bert_pretokenizer(&tokenizer->pretokenizer);
     if (status == FORELOOP_OK && !tokenizer->is_wordpiece)
         foreloop_byte_words_init(&tokenizer->byte_words, &tokenizer->bpe, &tokenizer->pretokenizer, tokenizer->tier);
     return status;

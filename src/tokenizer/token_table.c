@@ -1,6 +1,7 @@
 /* Vocabulary: an open-addressing hash by text, a sorted array by id (ids may have gaps of any size). */
 #include "tokenizer/token_table.h"
 #include "common/sort.h"
+#include "common/utf8.h"
 #include <string.h>
 
 enum { KEYS = 8 }; /* tried before a vocabulary counts as made to collide */
@@ -162,10 +163,13 @@ bool foreloop_token_table_is_sound(foreloop_token_table *table) {
         return true;
     if (table->slot_count < FORELOOP_TOKEN_PROBES || (table->slot_count & (table->slot_count - 1)) != 0)
         return false;
+    if (foreloop_utf8_valid_prefix(table->texts, table->text_size) < table->text_size)
+        return false;
     for (size_t i = 0; i < count; i++) {
         const foreloop_token_entry *entry = &table->entries[i];
         if (entry->begin >= table->text_size || entry->length >= table->text_size - entry->begin ||
-            table->texts[(size_t)entry->begin + entry->length] != '\0' || table->by_id[i] >= count)
+            table->texts[(size_t)entry->begin + entry->length] != '\0' || table->by_id[i] >= count ||
+            ((unsigned char)table->texts[entry->begin] & 0xC0) == 0x80)
             return false;
         if (entry->length > table->longest)
             table->longest = entry->length;
@@ -203,6 +207,8 @@ foreloop_status foreloop_token_table_read(foreloop_token_table *table, foreloop_
     size_t id;
     uint32_t index;
 
+    if (table->by_id)
+        return foreloop_json_fail(json, "the field \"vocab\" stands here twice");
     FORELOOP_TRY(foreloop_json_object(json));
     for (;;) {
         FORELOOP_TRY(foreloop_json_key(json, &key));

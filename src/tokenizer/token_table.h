@@ -67,7 +67,8 @@ uint32_t foreloop_token_table_find_hashed(const foreloop_token_table *table, uin
 /* Index by id (the last one in order of insertion when several share it), or FORELOOP_NO_TOKEN. */
 uint32_t foreloop_token_table_find_id(const foreloop_token_table *table, uint32_t id);
 
-/* Reads {"token": id, ...} into the table. Two tokens with one id are an error. */
+/* Reads the field "vocab" of a model, {"token": id, ...}, into the table. Two tokens with one id are an error, and so
+ * is a table that was read before. */
 foreloop_status foreloop_token_table_read(foreloop_token_table *table, foreloop_json *json);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef FORELOOP_TOKENIZER_TOKENIZER_H
 #define FORELOOP_TOKENIZER_TOKENIZER_H
 
+#include "tokenizer/bert_words.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/byte_words.h"
 #include "tokenizer/decode.h"
@@ -28,6 +29,7 @@ struct foreloop_tokenizer {
     foreloop_padding padding;
     foreloop_decoder decoder;
     foreloop_byte_words byte_words;
+    bool has_bert_words; /* bert_words.h takes the place of the pre-tokenizer and the model */
     foreloop_tier tier;
 };
 
@@ -72,5 +74,11 @@ foreloop_status foreloop_tokenizer_open_compiled(foreloop_tokenizer **tokenizer,
 foreloop_status foreloop_tokenizer_open_named(foreloop_tokenizer **tokenizer, const void *data, size_t size,
                                               const char *name, const foreloop_allocator *allocator, foreloop_tier tier,
                                               foreloop_error *error);
+
+/* from_files.c: opens vocab.json and merges.txt, or without merges a vocab.txt. With need_special RoBERTa's <s> and
+ * </s> may not be missing. */
+foreloop_status foreloop_tokenizer_open_files(foreloop_tokenizer **tokenizer, const char *vocabulary_path,
+                                              const char *merges_path, const foreloop_vocabulary_options *options,
+                                              bool need_special, foreloop_error *error);
 
 #endif

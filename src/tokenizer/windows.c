@@ -29,6 +29,7 @@ static foreloop_status read_truncation_field(foreloop_json *json, foreloop_text 
         return read_choice(json, "truncation direction", "Right", "Left", &truncation->from_end);
     if (foreloop_text_is(key, "max_length")) {
         truncation->present = true;
+        truncation->from_file = true;
         return foreloop_json_size(json, SIZE_MAX / 4, &truncation->max_length);
     }
     if (foreloop_text_is(key, "stride"))

@@ -6,6 +6,7 @@
 
 typedef struct foreloop_truncation {
     bool present;
+    bool from_file;    /* else from the caller's options */
     bool from_end;     /* windows are counted from the end of the text */
     bool second_only;  /* cuts the second of two texts: an error for one that is too long */
     size_t max_length; /* with the special tokens */

@@ -5,6 +5,7 @@
 
 typedef struct field_set {
     foreloop_wordpiece *wordpiece;
+    foreloop_token_table *vocabulary;
     foreloop_arena *arena;
     bool has_max_characters;
 } field_set;
@@ -12,6 +13,8 @@ typedef struct field_set {
 static foreloop_status read_field(foreloop_json *json, foreloop_text key, void *context) {
     field_set *fields = context;
 
+    if (foreloop_text_is(key, "vocab"))
+        return foreloop_token_table_read(fields->vocabulary, json);
     if (foreloop_text_is(key, "unk_token"))
         return foreloop_component_text(json, fields->arena, &fields->wordpiece->unknown);
     if (foreloop_text_is(key, "continuing_subword_prefix"))
@@ -24,12 +27,14 @@ static foreloop_status read_field(foreloop_json *json, foreloop_text key, void *
 }
 
 foreloop_status foreloop_wordpiece_read(foreloop_wordpiece *wordpiece, foreloop_json *component,
-                                        const foreloop_token_table *vocabulary, foreloop_arena *arena) {
-    field_set fields = {.wordpiece = wordpiece, .arena = arena};
+                                        foreloop_token_table *vocabulary, foreloop_arena *arena) {
+    field_set fields = {.wordpiece = wordpiece, .vocabulary = vocabulary, .arena = arena};
 
     wordpiece->allocator = arena->allocator;
     wordpiece->vocabulary = vocabulary;
     FORELOOP_TRY(foreloop_component_fields(component, read_field, &fields));
+    if (!vocabulary->by_id)
+        return foreloop_json_fail(component, "the model has no field \"vocab\"");
     if (!wordpiece->unknown.text || !wordpiece->prefix.text || !fields.has_max_characters)
         return foreloop_json_fail(component, "the model WordPiece needs the fields \"unk_token\", "
                                              "\"continuing_subword_prefix\" and \"max_input_chars_per_word\"");

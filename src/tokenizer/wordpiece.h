@@ -14,9 +14,9 @@ typedef struct foreloop_wordpiece {
     size_t max_characters;  /* longer words are unknown */
 } foreloop_wordpiece;
 
-/* Reads the fields of a model of type WordPiece but for the vocabulary, which the table holds already. */
+/* Reads a model of type WordPiece, and its vocabulary into the table unless it is there already. */
 foreloop_status foreloop_wordpiece_read(foreloop_wordpiece *wordpiece, foreloop_json *component,
-                                        const foreloop_token_table *vocabulary, foreloop_arena *arena);
+                                        foreloop_token_table *vocabulary, foreloop_arena *arena);
 
 /* Appends the tokens of one word: one unknown token for all of it when any part fails. Time: length x the longest
  * token's. */

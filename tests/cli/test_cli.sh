@@ -353,6 +353,38 @@ check "tokens in JSON" out_has '^{"ids":\[[0-9,]*\],"tokens":\["<s>".*"</s>"\]}$
 cp "$directory/out" "$directory/expected"
 run tokenize --tokenizer "$bundle/tokenizer.json" --json <"$directory/text"
 check "a tokenizer of its own, standard input" cmp "$directory/out" "$directory/expected"
+run tokenize -m "$bundle" --no-special --json "$directory/text"
+check "without special tokens" out_has '^{"ids":\[[0-9,]*\],"tokens":\["[ab]*".*\]}$'
+check "none at all" sh -c "! grep -q '<s>' '$directory/out'"
+printf 'for i in T.grid(7):' >"$directory/program"
+"$foreloop" tokenize -m "$bundle" --no-special --json "$directory/program" | sed 's/{"ids":\[\([0-9,]*\)\].*/\1/; s/,/ /g' >"$directory/ids"
+run tokenize -m "$bundle" --decode "$directory/ids"
+check "ids back to text" cmp "$directory/out" "$directory/program"
+printf '0 99999999' >"$directory/ids"
+run tokenize -m "$bundle" --decode "$directory/ids"
+check "an id without a token" fails 1 "no token has the id 99999999"
+printf '0 x' >"$directory/ids"
+run tokenize -m "$bundle" --decode "$directory/ids"
+check "ids that are none" fails 1 "byte 2: expected a token's id"
+run tokenize -m "$bundle" --window 4 --overlap 1 --json "$directory/program"
+check "windows" sh -c "test \"\$(wc -l <'$directory/out')\" -gt 3 && ! grep -v '^{\"ids\":\[0,' '$directory/out'"
+run tokenize -m "$bundle" --window 2 "$directory/program"
+check "windows without room" fails 1 "have no room"
+run tokenize -m "$bundle" --overlap 2 "$directory/program"
+check "an overlap without windows" fails 2 "goes with --window"
+printf 'ab\303' >"$directory/broken"
+run tokenize -m "$bundle" --strict "$directory/broken"
+check "strict about UTF-8" fails 1 "byte 2 begins no character"
+printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nab\n##c\n' >"$directory/vocab.txt"
+printf 'ABC' >"$directory/capitals"
+run tokenize --tokenizer "$directory/vocab.txt" --json "$directory/capitals"
+check "a vocab.txt" out_is '{"ids":[2,5,6,3],"tokens":["[CLS]","ab","##c","[SEP]"]}'
+printf '{"a":0,"b":1,"ab":2,"<s>":3,"</s>":4}' >"$directory/vocab.json"
+printf '#version: 0.2\na b\n' >"$directory/merges.txt"
+run tokenize --tokenizer "$directory/vocab.json" --merges "$directory/merges.txt" --json "$directory/text"
+check "a vocab.json with its merges.txt" out_is '{"ids":[3,2,4],"tokens":["<s>","ab","</s>"]}'
+run bench tokenizer --runs 1 --tokenizer "$bundle/tokenizer.json" --json
+check "bench tokenizer" lines_are out 12
 run tokenize -m "$bundle" "$directory/text"
 check "tokens in a table" out_has '^ *[0-9]*  *0  *[12]  a'
 printf '"ab"\n\n"x\\u0000y"\n"\\u00e9"' >"$directory/lines"

