@@ -128,7 +128,7 @@ int bench_tokenizer(const bench_options *given) {
         foreloop_tokenizer_close(tokenizer);
         return status;
     }
-    status = input_model_open(&model, NULL);
+    status = input_model_open(&model, NULL, &options);
     if (status == CLI_DONE)
         status = measure_all(foreloop_transformer_tokenizer(foreloop_model_transformer(model)), given);
     foreloop_model_close(model);

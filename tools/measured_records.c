@@ -114,7 +114,7 @@ static int open_reader(record_reader *reader, const measured_records *given) {
     foreloop_error error = {.code = FORELOOP_OK};
     foreloop_model_info info = {.size = sizeof info};
     foreloop_hardware hardware;
-    int status = input_model_open(&data->model, given->model);
+    int status = input_model_open(&data->model, given->model, NULL);
     foreloop_hardware_init(&hardware, sizeof hardware);
     if (status == CLI_DONE && given->hardware)
         status = input_hardware_read(&hardware, given->hardware);
