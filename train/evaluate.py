@@ -112,19 +112,18 @@ def main():
     operators = dataset.read_operators(library, arguments.data)
     names, signatures = seen_by(library, arguments.bundle)
     seen = [operator for operator in operators if operator.name in names or operator.signature in signatures]
-    fresh = [operator for operator in operators if operator not in seen]
+    fresh = [operator for operator in operators if not (operator.name in names or operator.signature in signatures)]
     parts = {"all": fresh} if arguments.all else dataset.assign(fresh, arguments.split)
     wanted = ("all",) if arguments.all else ("test", "family") if arguments.test else ("validation",)
     if seen:
         print("left out, in the bundle's training set: " + ", ".join(operator.name for operator in seen),
               file=sys.stderr)
     for part in wanted:
-        short = [operator for operator in parts[part] if part in ("test", "family")
-                 and len(operator.candidates) < dataset.MIN_POOL]
-        tested = [operator for operator in parts[part] if operator not in short]
+        least = dataset.MIN_POOL if part in ("test", "family") else 2
+        short = [operator for operator in parts[part] if len(operator.candidates) < least]
+        tested = [operator for operator in parts[part] if len(operator.candidates) >= least]
         if short:
-            print(f"left out, fewer than {dataset.MIN_POOL} usable candidates: "
-                  + ", ".join(operator.name for operator in short), file=sys.stderr)
+            print(f"left out, fewer than {least} usable candidates: " + ", ".join(o.name for o in short), file=sys.stderr)
         if not tested:
             print(f"{part}: no operators", file=sys.stderr)
             continue
