@@ -118,6 +118,7 @@ def main():
     if seen:
         print("left out, in the bundle's training set: " + ", ".join(operator.name for operator in seen),
               file=sys.stderr)
+    looked = 0
     for part in wanted:
         least = dataset.MIN_POOL if part in ("test", "family") else 2
         short = [operator for operator in parts[part] if len(operator.candidates) < least]
@@ -128,6 +129,7 @@ def main():
             print(f"{part}: no operators", file=sys.stderr)
             continue
         rows = evaluate(library, arguments.bundle, tested)
+        looked += len(rows)
         if arguments.json:
             for name, row in rows.items():
                 print(json.dumps({"part": part, "operator": name, **row}))
@@ -139,7 +141,7 @@ def main():
     if again and not arguments.json:
         print(f"\na second measurement of some schedules of {len(again)} operators ranks them "
               + metrics.show(metrics.mean(again)) + " (top-1/top-5/pairs)")
-    return 0
+    return 0 if looked else 1
 
 
 if __name__ == "__main__":
