@@ -132,9 +132,9 @@ def main():
         looked += len(rows)
         if arguments.json:
             for name, row in rows.items():
-                print(json.dumps({"part": part, "operator": name, **row}))
+                print(json.dumps(metrics.json_ready({"part": part, "operator": name, **row})))
             for label, (means, intervals) in summary(list(rows.values())).items():
-                print(json.dumps({"part": part, "mean": label, **means, "intervals": intervals}))
+                print(json.dumps(metrics.json_ready({"part": part, "mean": label, **means, "intervals": intervals})))
         else:
             print_table(part, rows)
     again = remeasured(operators)
