@@ -112,35 +112,36 @@ def main():
     operators = dataset.read_operators(library, arguments.data)
     names, signatures = seen_by(library, arguments.bundle)
     seen = [operator for operator in operators if operator.name in names or operator.signature in signatures]
-    fresh = [operator for operator in operators if operator not in seen]
+    fresh = [operator for operator in operators if not (operator.name in names or operator.signature in signatures)]
     parts = {"all": fresh} if arguments.all else dataset.assign(fresh, arguments.split)
     wanted = ("all",) if arguments.all else ("test", "family") if arguments.test else ("validation",)
     if seen:
         print("left out, in the bundle's training set: " + ", ".join(operator.name for operator in seen),
               file=sys.stderr)
+    looked = 0
     for part in wanted:
-        short = [operator for operator in parts[part] if part in ("test", "family")
-                 and len(operator.candidates) < dataset.MIN_POOL]
-        tested = [operator for operator in parts[part] if operator not in short]
+        least = dataset.MIN_POOL if part in ("test", "family") else 2
+        short = [operator for operator in parts[part] if len(operator.candidates) < least]
+        tested = [operator for operator in parts[part] if len(operator.candidates) >= least]
         if short:
-            print(f"left out, fewer than {dataset.MIN_POOL} usable candidates: "
-                  + ", ".join(operator.name for operator in short), file=sys.stderr)
+            print(f"left out, fewer than {least} usable candidates: " + ", ".join(o.name for o in short), file=sys.stderr)
         if not tested:
             print(f"{part}: no operators", file=sys.stderr)
             continue
         rows = evaluate(library, arguments.bundle, tested)
+        looked += len(rows)
         if arguments.json:
             for name, row in rows.items():
-                print(json.dumps({"part": part, "operator": name, **row}))
+                print(json.dumps(metrics.json_ready({"part": part, "operator": name, **row})))
             for label, (means, intervals) in summary(list(rows.values())).items():
-                print(json.dumps({"part": part, "mean": label, **means, "intervals": intervals}))
+                print(json.dumps(metrics.json_ready({"part": part, "mean": label, **means, "intervals": intervals})))
         else:
             print_table(part, rows)
     again = remeasured(operators)
     if again and not arguments.json:
         print(f"\na second measurement of some schedules of {len(again)} operators ranks them "
               + metrics.show(metrics.mean(again)) + " (top-1/top-5/pairs)")
-    return 0
+    return 0 if looked else 1
 
 
 if __name__ == "__main__":

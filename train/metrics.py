@@ -143,5 +143,14 @@ def known(figures):
     return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
+def json_ready(value):
+    """The same with None for what is unknown."""
+    if isinstance(value, dict):
+        return {key: json_ready(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_ready(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def show(metrics, names=SHORT):
     return "/".join(f"{metrics[name]:.3f}" for name in names)

@@ -103,6 +103,8 @@ def main():
     arguments = parse_arguments()
     library = dataset.fl.load(arguments.library)
     source = pathlib.Path(arguments.bundle)
+    if not source.is_dir():
+        raise SystemExit(f"{source} is no directory: refit.py takes a bundle as a directory, not packed")
     manifest = json.loads((source / "model.json").read_text())
     part = dataset.assign(dataset.read_operators(library, arguments.data), arguments.split)
     operators = part["training"] + (part["validation"] if arguments.with_validation else [])
