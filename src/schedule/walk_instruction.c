@@ -55,14 +55,26 @@ void foreloop_walk_bind_output(foreloop_walk *walk, const foreloop_instruction *
         walk->variables[name->variable] = binding;
 }
 
+/* Field by field into its place: a binding put together apart and copied has to wait for its own stores. */
+static void bind_index(foreloop_walk *walk, const foreloop_instruction *instruction, size_t output,
+                       foreloop_variable_type type, size_t index) {
+    const foreloop_value *name = foreloop_value_item(&instruction->outputs, output);
+    if (name->type != FORELOOP_VALUE_VARIABLE)
+        return;
+    foreloop_binding *binding = &walk->variables[name->variable];
+    binding->type = type;
+    binding->known = false;
+    binding->index = index;
+    binding->number = 0;
+}
+
 foreloop_status foreloop_walk_bind_loops(foreloop_walk *walk, const foreloop_instruction *instruction, size_t block,
                                          size_t first_output, size_t *first_loop) {
     *first_loop = walk->loop_count;
     for (size_t i = first_output; i < instruction->outputs.count; i++) {
         size_t loop;
         FORELOOP_TRY(foreloop_walk_new_loop(walk, block, walk->outputs + i, &loop));
-        foreloop_walk_bind_output(walk, instruction, i,
-                                  (foreloop_binding){.type = FORELOOP_VARIABLE_LOOP, .index = loop});
+        bind_index(walk, instruction, i, FORELOOP_VARIABLE_LOOP, loop);
     }
     return FORELOOP_OK;
 }
@@ -72,8 +84,7 @@ foreloop_status foreloop_walk_bind_blocks(foreloop_walk *walk, const foreloop_in
     for (size_t i = 0; i < instruction->outputs.count; i++) {
         size_t block;
         FORELOOP_TRY(foreloop_walk_new_block(walk, origin, base, walk->outputs + i, &block));
-        foreloop_walk_bind_output(walk, instruction, i,
-                                  (foreloop_binding){.type = FORELOOP_VARIABLE_BLOCK, .index = block});
+        bind_index(walk, instruction, i, FORELOOP_VARIABLE_BLOCK, block);
     }
     return FORELOOP_OK;
 }

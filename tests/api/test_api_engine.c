@@ -118,16 +118,18 @@ static void test_ways(engine *own) {
     free(states);
 }
 
-/* A sorted batch, as of a tree of candidates, whose prefixes nest to any depth. */
-static void test_nested_prefixes(engine *own) {
-    enum { COUNT = 400, LENGTH = 24 };
+/* A sorted batch, as of a tree of candidates, whose prefixes nest to any depth; longer than two chunks. `falling`: what
+ * a candidate shares with its forerunner falls by 3 actions from one to the next, again and again, so that each prefix
+ * is worth a slot. */
+static void test_nested_prefixes(engine *own, bool falling) {
+    enum { COUNT = 2 * FORELOOP_CHUNK + 100, LENGTH = 24 };
     static uint32_t ids[COUNT * LENGTH];
     static size_t offsets[COUNT + 1];
     static float scores[COUNT];
     random_source source = {23};
     size_t differ = 0;
     for (size_t i = 0; i < COUNT; i++) {
-        const size_t kept = i ? random_below(&source, LENGTH + 1) : 0;
+        const size_t kept = i == 0 ? 0 : falling ? LENGTH - 3 * (i % 8) - 1 : random_below(&source, LENGTH + 1);
         offsets[i + 1] = offsets[i] + LENGTH;
         for (size_t t = 0; t < LENGTH; t++)
             ids[i * LENGTH + t] = t < kept ? ids[(i - 1) * LENGTH + t] : 1 + random_below(&source, 40);
@@ -138,7 +140,7 @@ static void test_nested_prefixes(engine *own) {
         foreloop_score(own->scorer, own->workload, ids + i * LENGTH, offsets, 1, &score, NULL);
         differ += memcmp(&score, &scores[i], sizeof score) != 0;
     }
-    CHECK(differ == 0, "nested prefixes: %zu differ", differ);
+    CHECK(differ == 0, "nested prefixes%s: %zu differ", falling ? ", falling" : "", differ);
 }
 
 static void run_backwards(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument) {
@@ -190,7 +192,8 @@ int main(void) {
         if (!CHECK(engine_open(&own, &shapes[i], FORELOOP_TIER_BEST), "open: %s", own.error.message))
             continue;
         test_ways(&own);
-        test_nested_prefixes(&own);
+        test_nested_prefixes(&own, false);
+        test_nested_prefixes(&own, true);
         test_allocations(&own);
         engine_close(&own);
     }
