@@ -116,17 +116,24 @@ static void swap_pieces(foreloop_workspace *work) {
     foreloop_pieces pieces = work->pieces;
     work->pieces = work->next_pieces;
     work->next_pieces = pieces;
+    work->pieces_swapped = !work->pieces_swapped;
 }
 
 static void swap_texts(foreloop_workspace *work) {
     foreloop_aligned_text text = work->text;
     work->text = work->next_text;
     work->next_text = text;
+    work->texts_swapped = !work->texts_swapped;
 }
 
 foreloop_status foreloop_workspace_begin(foreloop_workspace *work, const char *input, size_t length,
                                          foreloop_error *error) {
     foreloop_piece whole = {0};
+    /* Every text starts with the same buffers, so that the second one like it needs no larger ones. */
+    if (work->texts_swapped)
+        swap_texts(work);
+    if (work->pieces_swapped)
+        swap_pieces(work);
     work->pieces.count = 0;
     work->next_pieces.count = 0;
     FORELOOP_TRY(foreloop_aligned_import(&work->text, input, length, error));

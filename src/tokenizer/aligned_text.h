@@ -104,6 +104,7 @@ typedef struct foreloop_workspace {
     const foreloop_allocator *allocator;
     foreloop_aligned_text text, next_text;
     foreloop_pieces pieces, next_pieces;
+    bool texts_swapped, pieces_swapped;           /* against how they were at the start */
     struct foreloop_normal_character *characters; /* of normal forms */
     struct foreloop_normal_character *sorted;
     size_t character_capacity;

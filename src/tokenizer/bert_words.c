@@ -43,6 +43,8 @@ static foreloop_status add_word(const foreloop_bert_run *run, size_t begin, size
 
     if (end - begin > FORELOOP_CACHED_BYTES)
         return add_new(run, begin, end, &added, error);
+    /* Also for a new word, so that a text once seen needs no more room. */
+    FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->wordpiece->allocator, FORELOOP_CACHED_TOKENS, error));
     const foreloop_word_key key = foreloop_word_key_of(run->text, begin, end - begin);
     set = foreloop_word_set(run->cache, &key);
     found = foreloop_is_word(&set[0], &key) ? &set[0] : foreloop_is_word(&set[1], &key) ? &set[1] : NULL;
@@ -53,7 +55,6 @@ static foreloop_status add_word(const foreloop_bert_run *run, size_t begin, size
             foreloop_word_set_add(set, &added);
         return FORELOOP_OK;
     }
-    FORELOOP_TRY(foreloop_token_list_reserve(run->list, run->wordpiece->allocator, FORELOOP_CACHED_TOKENS, error));
     for (size_t i = 0; i < found->count; begin += found->sizes[i++])
         put_token(run, found->ids[i], begin, begin + found->sizes[i]);
     return FORELOOP_OK;
