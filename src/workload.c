@@ -75,7 +75,7 @@ static foreloop_status open_batch(encode_batch *batch, const foreloop_model *mod
         return foreloop_fail_memory(error, count, model->manifest.latent_size * sizeof(float), "the latent states");
     for (size_t i = 0; i < count; i++) {
         if (!texts[i] && lengths[i])
-            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: text %zu is NULL", i);
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_workload_encode: text %zu is NULL", i);
         const foreloop_status status =
             canonicalize(allocator, texts[i], lengths[i], &batch->texts[i], &batch->lengths[i], error);
         if (status != FORELOOP_OK)
