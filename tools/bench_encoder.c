@@ -130,7 +130,7 @@ static size_t streamed_bytes(const foreloop_transformer_weights *weights) {
 
 /* Bytes a second that one thread reads of these weights. */
 static double weight_bandwidth(const foreloop_transformer_weights *weights) {
-    const double start = bench_clock();
+    const double start = bench_wall_clock();
     for (size_t i = 0; i < weights->config.layer_count; i++) {
         const foreloop_transformer_layer *layer = &weights->layers[i];
         const foreloop_linear_weights *const all[] = {&layer->query_key_value, &layer->attention_output,
@@ -138,7 +138,7 @@ static double weight_bandwidth(const foreloop_transformer_weights *weights) {
         for (size_t j = 0; j < sizeof all / sizeof *all; j++)
             bench_read(all[j]->packed, packed_bytes(all[j]));
     }
-    return (double)streamed_bytes(weights) / (bench_clock() - start);
+    return (double)streamed_bytes(weights) / (bench_wall_clock() - start);
 }
 
 static double operations(const encoder_shape *shape, size_t tokens) {
@@ -161,10 +161,10 @@ static int time_pass(const foreloop_transformer_weights *weights, const foreloop
         ids[i] = (uint32_t)(i * 7 % (VOCABULARY - 2) + 2);
     *times = (encoder_times){.seconds = INFINITY};
     for (int i = 0; i <= runs && status == FORELOOP_OK; i++) {
-        const double start = bench_clock();
+        const double start = bench_wall_clock();
         status = foreloop_transformer_forward(weights, &scratch, &batch, &error);
         if (i > 0) /* the first one warms up */
-            times->seconds = fmin(times->seconds, bench_clock() - start);
+            times->seconds = fmin(times->seconds, bench_wall_clock() - start);
         times->peak = fmax(times->peak, bench_peak(weights->kernels.tier));
         times->bandwidth = fmax(times->bandwidth, weight_bandwidth(weights));
     }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Seconds of real time, from anywhere. */
-double bench_clock(void);
+double bench_wall_clock(void);
 
 /* Fused multiply-adds in registers, in operations (two each) a second, by the given tier on one thread. About a
  * hundredth of a second. */
