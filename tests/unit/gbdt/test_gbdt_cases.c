@@ -448,8 +448,8 @@ static void test_classes(void) {
 static void test_unsupported(void) {
     check_refused(save((model_text){.booster = "gblinear"}), NULL, FORELOOP_ERROR_UNSUPPORTED, "gblinear", "booster");
     check_refused(save((model_text){.booster = "gbforest"}), NULL, FORELOOP_ERROR_UNSUPPORTED, "gbforest", "booster");
-    check_refused(save((model_text){.objective = "reg:unheard"}), NULL, FORELOOP_ERROR_UNSUPPORTED,
-                  "reg:unheard", "objective");
+    check_refused(save((model_text){.objective = "reg:unheard"}), NULL, FORELOOP_ERROR_UNSUPPORTED, "reg:unheard",
+                  "objective");
     check_refused("binf....", NULL, FORELOOP_ERROR_UNSUPPORTED, "old binary", "the binary format of before 3.1");
     check_refused("booster[0]:\n0:leaf=1", NULL, FORELOOP_ERROR_FORMAT, "byte", "text dump");
     check_refused("", NULL, FORELOOP_ERROR_FORMAT, "byte", "empty file");
