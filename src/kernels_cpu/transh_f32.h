@@ -45,13 +45,13 @@ typedef struct foreloop_transh_update {
  */
 typedef struct foreloop_transh_program {
     size_t latent, kinds, aggregates, state_size;
-    const float *gram;          /* [kinds][kinds] */
-    const float *normal;        /* [kinds][normal_stride] */
-    size_t normal_stride;       /* >= latent */
-    const float *rows;          /* by action: W d[kinds], values of the updates in order [16 each] */
-    size_t row_stride;          /* of `rows` */
-    const uint32_t *row_kinds;  /* by action */
-    float *const *slices;       /* [slices of latent] by action: d[FORELOOP_TRANSH_SLICE] from slice x SLICE on */
+    const float *gram;         /* [kinds][kinds] */
+    const float *normal;       /* [kinds][normal_stride] */
+    size_t normal_stride;      /* >= latent */
+    const float *rows;         /* by action: W d[kinds], values of the updates in order [16 each] */
+    size_t row_stride;         /* of `rows` */
+    const uint32_t *row_kinds; /* by action */
+    float *const *slices;      /* [slices of latent] by action: d[FORELOOP_TRANSH_SLICE] from slice x SLICE on */
     const foreloop_transh_update *updates; /* of kind r: update_begin[r] to update_end[r] */
     const uint32_t *update_begin, *update_end;
 } foreloop_transh_program;
