@@ -177,7 +177,7 @@ static foreloop_status fill_encoder(foreloop_encoder *encoder, foreloop_error *e
 foreloop_status foreloop_encoder_create(foreloop_encoder **encoder, const foreloop_transformer *transformer,
                                         foreloop_error *error) {
     if (!encoder || !transformer)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encoder_create: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the encoder or its transformer is NULL");
     foreloop_encoder *result = foreloop_allocate_zeroed(&transformer->allocator, 1, sizeof *result);
     if (!result)
         return foreloop_fail_memory(error, 1, sizeof *result, "an encoder");
@@ -251,7 +251,7 @@ static void finish(foreloop_encoder *encoder) {
 foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text, size_t length, float *embedding,
                                      foreloop_error *error) {
     if (!encoder || !embedding || (!text && length))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encode_text: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the encoder, the text or the embedding is NULL");
     const foreloop_transformer *transformer = encoder->transformer;
     const foreloop_pooling *pooling = &transformer->pooling;
     FORELOOP_TRY(foreloop_tokenize(encoder->encoding, text, length, 0, error));
@@ -273,7 +273,7 @@ foreloop_status foreloop_encode_text(foreloop_encoder *encoder, const char *text
 foreloop_status foreloop_encode_ids(foreloop_encoder *encoder, const uint32_t *ids, const uint32_t *types, size_t count,
                                     float *hidden, foreloop_error *error) {
     if (!encoder || (count && (!ids || !hidden)))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encode_ids: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "the encoder, the ids or the hidden states are NULL");
     FORELOOP_TRY(
         foreloop_transformer_forward(&encoder->transformer->weights, &encoder->scratch, ids, types, count, error));
     memcpy(hidden, encoder->scratch.states, count * encoder->pool.width * sizeof *hidden);

@@ -36,7 +36,7 @@ foreloop_status foreloop_tokenizer_open_memory(foreloop_tokenizer **tokenizer, c
                                                const foreloop_options *options, foreloop_error *error) {
     foreloop_options own;
     if (!tokenizer || (!data && size > 0))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open_memory: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open_memory: NULL argument");
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
     return foreloop_tokenizer_open_named(tokenizer, data, size, "tokenizer.json", &allocator, error);
@@ -49,7 +49,7 @@ foreloop_status foreloop_tokenizer_open(foreloop_tokenizer **tokenizer, const ch
     foreloop_status status;
 
     if (!tokenizer || !path)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenizer_open: NULL argument");
     FORELOOP_TRY(foreloop_sized_read(&own, sizeof own, options, "foreloop_options", error));
     foreloop_allocator allocator = foreloop_allocator_or_default(own.allocator);
     FORELOOP_TRY(foreloop_file_open(&file, path, &allocator, own.read_into_memory != 0, error));
@@ -127,7 +127,7 @@ foreloop_status foreloop_encoding_create(foreloop_encoding **encoding, const for
                                          foreloop_error *error) {
     foreloop_encoding *created;
     if (!encoding || !tokenizer)
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encoding_create: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_encoding_create: NULL argument");
     created = foreloop_allocate_zeroed(&tokenizer->allocator, 1, sizeof *created);
     if (!created)
         return foreloop_fail_memory(error, 1, sizeof *created, "an encoding");
@@ -288,7 +288,7 @@ foreloop_status foreloop_tokenize(foreloop_encoding *encoding, const char *text,
     foreloop_status status;
 
     if (!encoding || (!text && length > 0))
-        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenize: an argument is NULL");
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_tokenize: NULL argument");
     encoding->sequence.count = 0;
     encoding->result.count = 0;
     status = tokenize(encoding, input, add_special != 0, error);
