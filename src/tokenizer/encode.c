@@ -308,8 +308,9 @@ static foreloop_status content_length(const foreloop_encoding *encoding, const f
         return FORELOOP_OK;
     special = add_special ? special : 0;
     /* A file may ask for windows of nothing but special tokens. */
-    const size_t shared = truncation->max_length > special || !truncation->from_file ? truncation->stride + 1 : 0;
-    if (truncation->max_length < special + shared)
+    const bool has_room = truncation->max_length > special ? truncation->stride < truncation->max_length - special
+                                                           : truncation->from_file && truncation->max_length == special;
+    if (!has_room)
         return foreloop_fail(
             error, FORELOOP_ERROR_VALUE,
             "windows of %zu tokens have no room for %zu special tokens and more than the %zu that they "

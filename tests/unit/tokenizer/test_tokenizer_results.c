@@ -75,6 +75,13 @@ static void test_windows(void) {
         "error: windows of 4 tokens have no room for 0 special tokens and more than the 4 that they share; make "
         "them longer",
         "an overlap as long as the window");
+    options.window_overlap = SIZE_MAX;
+    check_windows(tokenizer, "abcde", &options,
+                  "error: windows of 4 tokens have no room for 0 special tokens and more than the 18446744073709551615 "
+                  "that they share; make them longer",
+                  "an overlap that no sum may wrap");
+    options = (foreloop_tokenize_options){.size = sizeof options, .window_length = SIZE_MAX};
+    check_windows(tokenizer, "abc", &options, "[abc]", "the longest window");
     options = (foreloop_tokenize_options){.size = sizeof options, .window_length = 1};
     check_windows(
         tokenizer, "a", &options,
