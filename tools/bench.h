@@ -6,11 +6,11 @@
 #include <stdbool.h>
 
 typedef struct bench_options {
-    const char *part;   /* its name, as given */
-    foreloop_tier tier; /* one that this machine has */
+    const char *part;             /* its name, as given */
+    foreloop_tier tier;           /* one that this machine has */
     foreloop_precision precision; /* of the encoder */
     bool amx;
-    int runs;           /* at least 1 */
+    int runs; /* at least 1 */
     bool json;
 } bench_options;
 

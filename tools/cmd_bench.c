@@ -62,8 +62,10 @@ static int run(int argc, char **argv) {
         return cli_fail_usage(&command_bench, "name the part to measure: encoder, rollout or score");
     if (given.runs.given && (given.runs.value < 1 || given.runs.value > MAX_RUNS))
         return cli_fail_usage(&command_bench, "--runs takes a number from 1 to %d", MAX_RUNS);
-    chosen = (bench_options){
-        .part = given.part, .runs = given.runs.given ? (int)given.runs.value : RUNS, .json = given.json, .amx = given.amx};
+    chosen = (bench_options){.part = given.part,
+                             .runs = given.runs.given ? (int)given.runs.value : RUNS,
+                             .json = given.json,
+                             .amx = given.amx};
     status = read_tier(given.tier, &chosen.tier);
     if (status == CLI_DONE)
         status = input_model_options(&opening, &command_bench, given.precision, given.amx);

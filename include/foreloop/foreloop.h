@@ -158,7 +158,7 @@ typedef struct foreloop_options {
     int read_into_memory;                /* 1: read files instead of mapping them */
     foreloop_tier tier;                  /* the highest that may be used */
     foreloop_precision precision;        /* of the encoder */
-    unsigned cpu_features_off;               /* bits of foreloop_cpu_feature that may not be used, nor what builds on them */
+    unsigned cpu_features_off; /* bits of foreloop_cpu_feature that may not be used, nor what builds on them */
     /* 1: use AMX where it pays. Linux grants its registers to the whole process, for good and with larger signal
      * frames, so a library does not ask for them unasked; where they are refused, the next best kernels run. */
     int use_amx;

@@ -28,8 +28,8 @@ enum { REGISTER_A, REGISTER_B, REGISTER_C, REGISTER_D };
 #define LEAF7_1_A_AVX_VNNI    (1u << 4)
 #define LEAF7_1_A_AVX512_BF16 (1u << 5)
 /* XCR0: which registers the operating system saves. */
-#define XCR0_AVX    UINT64_C(0x06) /* xmm, ymm */
-#define XCR0_AVX512 UINT64_C(0xe6) /* and mask registers, upper halves of zmm, zmm16 to zmm31 */
+#define XCR0_AVX    UINT64_C(0x06)    /* xmm, ymm */
+#define XCR0_AVX512 UINT64_C(0xe6)    /* and mask registers, upper halves of zmm, zmm16 to zmm31 */
 #define XCR0_TILES  UINT64_C(0x60000) /* tile configuration, tile data */
 
 static bool has(uint64_t bits, uint64_t wanted) {
@@ -99,8 +99,8 @@ unsigned foreloop_cpu_features_of(const foreloop_cpu_source *source) {
     return founded(features);
 }
 
-/* Intel's cores have run vdpbf16ps at a quarter of the rate of a fused multiply-add (1.33 against 5.4 a nanosecond on an
- * Emerald Rapids), so that widening bfloat16 for the latter is twice as fast; AMD's run both at the same rate. */
+/* Intel's cores have run vdpbf16ps at a quarter of the rate of a fused multiply-add (1.33 against 5.4 a nanosecond on
+ * an Emerald Rapids), so that widening bfloat16 for the latter is twice as fast; AMD's run both at the same rate. */
 static unsigned worth_using(const foreloop_cpu_source *source, unsigned features) {
     uint32_t leaf0[4];
     source->cpuid(source->user, 0, 0, leaf0);

@@ -31,9 +31,9 @@ typedef struct foreloop_cpu_source {
 
 /* What a host allows. */
 typedef struct foreloop_cpu_limits {
-    foreloop_tier tier;    /* the highest; FORELOOP_TIER_BEST: no limit */
+    foreloop_tier tier;        /* the highest; FORELOOP_TIER_BEST: no limit */
     unsigned cpu_features_off; /* bits of foreloop_cpu_feature */
-    bool use_amx;          /* ask for it */
+    bool use_amx;              /* ask for it */
 } foreloop_cpu_limits;
 
 /* The highest tier; FORELOOP_TIER_REF on other processors than x86-64. */

@@ -3,15 +3,15 @@
  * scale in float32. Inputs are cut in groups: of 64, or all inputs as one group (`whole_rows`; at most
  * FORELOOP_INT8_ROW_INPUTS, so that no sum leaves 32 bits).
  *
- *   W(o, i) ~ weight_scale(o, g) w(o, i)             w from -127 to 127; weight_scale = max |W(o, .)| over the group / 127
- *   x(r, i) ~ input_scale(r, g) (q(r, i) - zero(r, g))   q and zero from 0 to 255; the range of the group, with 0 in it,
- *                                                        is cut in 255 steps
+ *   W(o, i) ~ weight_scale(o, g) w(o, i)             w from -127 to 127; weight_scale = max |W(o, .)| over the group /
+ * 127 x(r, i) ~ input_scale(r, g) (q(r, i) - zero(r, g))   q and zero from 0 to 255; the range of the group, with 0 in
+ * it, is cut in 255 steps
  *
  *   y(r, o) = sum over g, by rising g from 0, of fmaf(float(S(r, o, g)), input_scale(r, g) weight_scale(o, g), .)
  *   S(r, o, g) = sum over i in g of (q - zero) w, exact
  *
- * then bias and epilogue. Everything up to the bias has the same bits with every kernel. A group of inputs with a NaN or
- * an infinity in it gives NaN for the whole row; one whose numbers all lie below 1e-30 counts as zeros.
+ * then bias and epilogue. Everything up to the bias has the same bits with every kernel. A group of inputs with a NaN
+ * or an infinity in it gives NaN for the whole row; one whose numbers all lie below 1e-30 counts as zeros.
  */
 #ifndef FORELOOP_KERNELS_CPU_LINEAR_INT8_H
 #define FORELOOP_KERNELS_CPU_LINEAR_INT8_H
@@ -33,8 +33,8 @@ void foreloop_linear_int8_amx(foreloop_linear *linear, bool whole_rows);        
 
 /*
  * The layout of W: panels of 32 outputs; in a panel blocks, one for each group; in a block the bytes
- * [inputs / unit][32][unit], then 32 scales, then the 32 sums of the group's w. `unit` is how many inputs a kernel takes
- * at a time: 1, 2 or 4. Inputs are filled up with zeros to a multiple of 64, outputs to one of 32.
+ * [inputs / unit][32][unit], then 32 scales, then the 32 sums of the group's w. `unit` is how many inputs a kernel
+ * takes at a time: 1, 2 or 4. Inputs are filled up with zeros to a multiple of 64, outputs to one of 32.
  */
 enum { FORELOOP_INT8_PANEL = 32, FORELOOP_INT8_GROUP = 64, FORELOOP_INT8_BLOCK_END = 2 * 4 * FORELOOP_INT8_PANEL };
 

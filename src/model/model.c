@@ -90,9 +90,10 @@ static foreloop_status load_encoder(foreloop_model *model, foreloop_error *error
         }
     }
     if (status == FORELOOP_OK)
-        status = foreloop_transformer_create(
-            &model->transformer, &model->allocator, &model->kernels, &config, model->bundle.weights[FORELOOP_BUNDLE_ENCODER],
-            model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER], tokenizer, &pooling, error);
+        status =
+            foreloop_transformer_create(&model->transformer, &model->allocator, &model->kernels, &config,
+                                        model->bundle.weights[FORELOOP_BUNDLE_ENCODER],
+                                        model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER], tokenizer, &pooling, error);
     foreloop_release(&model->allocator, projection);
     if (status != FORELOOP_OK) {
         foreloop_tokenizer_close(tokenizer);
@@ -125,7 +126,8 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
     const foreloop_bytes *text = &model->bundle.texts[FORELOOP_BUNDLE_RANKER];
     const char *file = foreloop_bundle_text_names[FORELOOP_BUNDLE_RANKER];
     const foreloop_feature_plan *plan = &model->manifest.plan;
-    foreloop_gbdt_options options = {.size = sizeof options, .allocator = &model->allocator, .tier = model->kernels.tier};
+    foreloop_gbdt_options options = {
+        .size = sizeof options, .allocator = &model->allocator, .tier = model->kernels.tier};
     FORELOOP_TRY(foreloop_gbdt_open_named(&model->gbdt, text->data, text->size, file, &options, error));
     model->gbdt_info.size = sizeof model->gbdt_info;
     foreloop_gbdt_get_info(model->gbdt, &model->gbdt_info);

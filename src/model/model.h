@@ -2,9 +2,9 @@
 #ifndef FORELOOP_MODEL_MODEL_H
 #define FORELOOP_MODEL_MODEL_H
 
+#include "kernels_cpu/kernels.h"
 #include "model/bundle.h"
 #include "model/manifest.h"
-#include "kernels_cpu/kernels.h"
 #include "transh/rollout.h"
 
 struct foreloop_model {

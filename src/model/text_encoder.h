@@ -20,8 +20,8 @@ struct foreloop_transformer {
     foreloop_file file; /* the weights' file where the transformer owns it, else zero */
 };
 
-/* The kernels that this machine and the options allow. Asks for AMX where they want it. ARGUMENT for a tier or precision
- * that there is not. */
+/* The kernels that this machine and the options allow. Asks for AMX where they want it. ARGUMENT for a tier or
+ * precision that there is not. */
 foreloop_status foreloop_transformer_choose(foreloop_kernel_choice *choice, const foreloop_options *options,
                                             foreloop_error *error);
 

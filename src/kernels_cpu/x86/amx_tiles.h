@@ -16,12 +16,12 @@ typedef struct tile_configuration {
 #if defined(FORELOOP_AMX_EMULATION)
 #include "kernels_cpu/x86/amx_emulation.h"
 #else
-#define tile_load(tile, from, stride)  _tile_loadd(tile, from, stride)
-#define tile_store(tile, to, stride)   _tile_stored(tile, to, stride)
-#define tile_zero(tile)                _tile_zero(tile)
-#define tile_dot_bf16(sum, a, b)       _tile_dpbf16ps(sum, a, b)
-#define tile_dot_unsigned(sum, a, b)   _tile_dpbusd(sum, a, b)
-#define tile_release()                 _tile_release()
+#define tile_load(tile, from, stride) _tile_loadd(tile, from, stride)
+#define tile_store(tile, to, stride)  _tile_stored(tile, to, stride)
+#define tile_zero(tile)               _tile_zero(tile)
+#define tile_dot_bf16(sum, a, b)      _tile_dpbf16ps(sum, a, b)
+#define tile_dot_unsigned(sum, a, b)  _tile_dpbusd(sum, a, b)
+#define tile_release()                _tile_release()
 
 static inline void tile_configure(const tile_configuration *configuration) {
     /* Compilers take ldtilecfg to read 8 bytes; the rest must be in memory too. */

@@ -19,24 +19,24 @@
 enum { LANES = 16 };
 typedef __m512 vec_f32;
 typedef __m512i vec_i32;
-#define vec_zero_f32()         _mm512_setzero_ps()
-#define vec_load_f32(from)     _mm512_loadu_ps(from)
-#define vec_store_f32(to, v)   _mm512_storeu_ps(to, v)
-#define vec_set_f32(x)         _mm512_set1_ps(x)
-#define vec_mul_f32(a, b)      _mm512_mul_ps(a, b)
-#define vec_fma_f32(a, b, c)   _mm512_fmadd_ps(a, b, c)
-#define vec_load_i32(from)     _mm512_loadu_si512(from)
-#define vec_store_i32(to, v)   _mm512_storeu_si512(to, v)
-#define vec_set_i32(x)         _mm512_set1_epi32(x)
-#define vec_add_i32(a, b)      _mm512_add_epi32(a, b)
-#define vec_mul_i32(a, b)      _mm512_mullo_epi32(a, b)
-#define vec_pairs_i32(a, b)    _mm512_madd_epi16(a, b) /* a0 b0 + a1 b1 of 16-bit numbers */
-#define vec_widen_i16(from)    _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)(from)))
-#define vec_f32_of_i32(a)      _mm512_cvtepi32_ps(a)
+#define vec_zero_f32()       _mm512_setzero_ps()
+#define vec_load_f32(from)   _mm512_loadu_ps(from)
+#define vec_store_f32(to, v) _mm512_storeu_ps(to, v)
+#define vec_set_f32(x)       _mm512_set1_ps(x)
+#define vec_mul_f32(a, b)    _mm512_mul_ps(a, b)
+#define vec_fma_f32(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define vec_load_i32(from)   _mm512_loadu_si512(from)
+#define vec_store_i32(to, v) _mm512_storeu_si512(to, v)
+#define vec_set_i32(x)       _mm512_set1_epi32(x)
+#define vec_add_i32(a, b)    _mm512_add_epi32(a, b)
+#define vec_mul_i32(a, b)    _mm512_mullo_epi32(a, b)
+#define vec_pairs_i32(a, b)  _mm512_madd_epi16(a, b) /* a0 b0 + a1 b1 of 16-bit numbers */
+#define vec_widen_i16(from)  _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)(from)))
+#define vec_f32_of_i32(a)    _mm512_cvtepi32_ps(a)
 /* The upper and the lower half of each 32 bits as the upper half of a float32: by masked loads, of which the second
  * begins half a word early, so that no arithmetic port is taken. */
 #define vec_upper_halves(from) _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(0xaaaaaaaau, from))
-#define vec_lower_halves(from) _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(0xaaaaaaaau, (from) - 1))
+#define vec_lower_halves(from) _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(0xaaaaaaaau, (from)-1))
 #else
 enum { LANES = 8 };
 typedef __m256 vec_f32;

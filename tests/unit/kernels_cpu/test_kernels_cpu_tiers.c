@@ -94,15 +94,15 @@ static void check_features(void) {
     CHECK(features_of(&m) == 0, "no OSXSAVE: nothing");
 
     m = whole;
-    CHECK(choice_of(&m, FORELOOP_TIER_BEST, 0, false) == (ALL & ~AMX) && m.requests == 0, "AMX is not asked for unasked");
+    CHECK(choice_of(&m, FORELOOP_TIER_BEST, 0, false) == (ALL & ~AMX) && m.requests == 0,
+          "AMX is not asked for unasked");
     CHECK(choice_of(&m, FORELOOP_TIER_BEST, 0, true) == ALL && m.requests == 1, "asked for, granted");
-    CHECK(choice_of(&m, FORELOOP_TIER_BEST, AMX, true) == (ALL & ~AMX) && m.requests == 1, "switched off: not asked for");
-    CHECK(choice_of(&m, FORELOOP_TIER_AVX2, 0, true) == (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI) &&
-              m.requests == 1,
+    CHECK(choice_of(&m, FORELOOP_TIER_BEST, AMX, true) == (ALL & ~AMX) && m.requests == 1,
+          "switched off: not asked for");
+    CHECK(choice_of(&m, FORELOOP_TIER_AVX2, 0, true) == (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI) && m.requests == 1,
           "limited to AVX2");
     CHECK(choice_of(&m, FORELOOP_TIER_REF, 0, true) == 0, "limited to the reference");
-    CHECK(choice_of(&m, FORELOOP_TIER_BEST, FORELOOP_CPU_AVX512, true) ==
-              (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI),
+    CHECK(choice_of(&m, FORELOOP_TIER_BEST, FORELOOP_CPU_AVX512, true) == (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI),
           "without AVX512 nothing that builds on it");
     CHECK(choice_of(&m, FORELOOP_TIER_BEST, FORELOOP_CPU_AVX2, true) == 0, "without AVX2 nothing");
     m.refuses = true;
@@ -115,8 +115,7 @@ static void check_features(void) {
               foreloop_cpu_features_tier(0) == FORELOOP_TIER_REF,
           "the tier among features");
     CHECK(foreloop_cpu_features_within(ALL, FORELOOP_TIER_AVX512) == ALL &&
-              foreloop_cpu_features_within(ALL, FORELOOP_TIER_AVX2) ==
-                  (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI) &&
+              foreloop_cpu_features_within(ALL, FORELOOP_TIER_AVX2) == (FORELOOP_CPU_AVX2 | FORELOOP_CPU_AVX_VNNI) &&
               foreloop_cpu_features_within(ALL, FORELOOP_TIER_REF) == 0 &&
               foreloop_cpu_features_within(VNNI, FORELOOP_TIER_AVX512) == (TIERS | VNNI),
           "features on top of a tier");
