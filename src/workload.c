@@ -74,6 +74,8 @@ static foreloop_status open_batch(encode_batch *batch, const foreloop_model *mod
     if (!batch->texts || !batch->lengths || !batch->latents)
         return foreloop_fail_memory(error, count, model->manifest.latent_size * sizeof(float), "the latent states");
     for (size_t i = 0; i < count; i++) {
+        if (!texts[i] && lengths[i])
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: text %zu is NULL", i);
         const foreloop_status status =
             canonicalize(allocator, texts[i], lengths[i], &batch->texts[i], &batch->lengths[i], error);
         if (status != FORELOOP_OK)
@@ -103,9 +105,6 @@ foreloop_status foreloop_workload_encode_batch(foreloop_workload **results, cons
                                                const size_t *lengths, size_t count, foreloop_error *error) {
     if (!model || !encoder || (count && (!results || !texts || !lengths)))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: an argument is NULL");
-    for (size_t i = 0; i < count; i++)
-        if (!texts[i] && lengths[i])
-            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "workload_encode: text %zu is NULL", i);
     if (foreloop_encoder_transformer(encoder) != model->transformer)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
                              "workload_encode: the encoder must be created from foreloop_model_transformer(model)");

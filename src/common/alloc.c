@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* madvise */
 #include "common/alloc.h"
 #include "common/error.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__linux__)
@@ -9,19 +10,28 @@
 #endif
 
 /* Large blocks are weights, which every forward pass reads from end to end. In huge pages that takes up to a third less
- * time: fewer address translations, and prefetchers stop at the end of a page. */
-enum { HUGE_PAGE = 1 << 21 };
+ * time: fewer address translations, and prefetchers stop at the end of a page. Asks for them where they fit into the
+ * block. */
+static void ask_for_huge_pages(void *pointer, size_t size) {
+#if defined(MADV_HUGEPAGE)
+    const uintptr_t page = (uintptr_t)1 << 21, begin = ((uintptr_t)pointer + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)pointer + size) / page * page;
+    const int former = errno;
+    if (begin < end)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    errno = former;
+#else
+    (void)pointer;
+    (void)size;
+#endif
+}
 
 static void *allocate_default(void *user, size_t size, size_t alignment) {
     void *pointer = NULL;
     (void)user;
-    alignment = size >= HUGE_PAGE ? HUGE_PAGE : alignment < sizeof(void *) ? sizeof(void *) : alignment;
-    if (posix_memalign(&pointer, alignment, size) != 0)
+    if (posix_memalign(&pointer, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) != 0)
         return NULL;
-#if defined(MADV_HUGEPAGE)
-    if (size >= HUGE_PAGE)
-        (void)madvise(pointer, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a wish; errno is the caller's */
-#endif
+    ask_for_huge_pages(pointer, size);
     return pointer;
 }
 

@@ -354,14 +354,14 @@ foreloop_status foreloop_encode_texts(foreloop_encoder *encoder, const char *con
                                       size_t count, float *embeddings, foreloop_error *error) {
     if (!encoder || (count && (!texts || !lengths || !embeddings)))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "encode_texts: an argument is NULL");
-    for (size_t i = 0; i < count; i++)
-        if (!texts[i] && lengths[i])
-            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "encode_texts: text %zu is NULL", i);
     const size_t size = foreloop_transformer_embedding_size(encoder->transformer);
     if (count > SIZE_MAX / sizeof(float) / size)
         return foreloop_fail_memory(error, count, size * sizeof(float), "the embeddings");
     FORELOOP_TRY(foreloop_reserve(&encoder->transformer->allocator, &encoder->results, &encoder->results_capacity, 0,
                                   count * size, sizeof(float), error));
+    for (size_t i = 0; i < count; i++)
+        if (!texts[i] && lengths[i])
+            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "encode_texts: text %zu is NULL", i);
     encoder->window_count = encoder->text = 0;
     foreloop_pool_begin(&encoder->pool);
     for (size_t i = 0; i < count; i++)

@@ -82,8 +82,12 @@ static void run_share(void *argument, size_t share) {
 /* Below so many multiplications waking a thread costs more than it saves. */
 enum { WORTH_SHARING = 1 << 19 };
 
-/* The grid with the smallest largest part; of equal ones that with the fewest cuts through the rows, which all parts
- * of a column of the grid read the same weights for. */
+/* With so many rows, a share reads each weight for enough of them that it does not matter that the others read it too;
+ * and what a share writes, it reads itself in the next layer, where that is cut by rows as well. */
+enum { ENOUGH_ROWS = 96 };
+
+/* The grid with the smallest largest part; of equal ones that with the most cuts through the rows that leave enough in
+ * each part. */
 static void choose_grid(linear_work *work, size_t shares) {
     const foreloop_linear_call *call = &work->call;
     const size_t row_units = units(call->rows, work->kernel->row_unit);
@@ -94,7 +98,7 @@ static void choose_grid(linear_work *work, size_t shares) {
         return;
     for (size_t rows = 1; rows <= shares; rows++) {
         const size_t outs = shares / rows, largest = units(row_units, rows) * units(out_units, outs);
-        if (largest < best) {
+        if (largest < best || (largest == best && call->rows / rows >= ENOUGH_ROWS)) {
             best = largest;
             work->row_shares = rows;
             work->out_shares = outs;

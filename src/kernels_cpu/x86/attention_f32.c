@@ -26,22 +26,39 @@ static size_t scratch_size(size_t count, size_t width) {
     return padded(count) * width + padded(width) * count + TILE_ROWS * (KEYS + padded(width));
 }
 
+/* panel[width][TILE_WIDTH] <- the transpose of keys[count][width], with zeros behind the last key. */
+static void pack_keys(float *panel, const float *keys, size_t stride, size_t count, size_t width) {
+    const size_t whole = width / 4 * 4;
+    for (size_t c = 0; c < count / 4 * 4; c += 4)
+        for (size_t i = 0; i < whole; i += 4) {
+            const float *from = keys + c * stride + i;
+            __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + stride);
+            __m128 d = _mm_loadu_ps(from + 2 * stride), e = _mm_loadu_ps(from + 3 * stride);
+            _MM_TRANSPOSE4_PS(a, b, d, e);
+            float *to = panel + i * TILE_WIDTH + c;
+            _mm_storeu_ps(to, a);
+            _mm_storeu_ps(to + TILE_WIDTH, b);
+            _mm_storeu_ps(to + 2 * TILE_WIDTH, d);
+            _mm_storeu_ps(to + 3 * TILE_WIDTH, e);
+        }
+    for (size_t i = 0; i < width; i++) {
+        for (size_t c = i < whole ? count / 4 * 4 : 0; c < count; c++)
+            panel[i * TILE_WIDTH + c] = keys[c * stride + i];
+        for (size_t c = count; c < TILE_WIDTH; c++)
+            panel[i * TILE_WIDTH + c] = 0.0f;
+    }
+}
+
 static void pack(float *scratch, const float *keys, const float *values, size_t stride, size_t count, size_t width) {
     float *panel = scratch;
-    for (size_t first = 0; first < count; first += TILE_WIDTH, panel += width * TILE_WIDTH) {
-        const size_t end = smaller(TILE_WIDTH, count - first);
-        for (size_t i = 0; i < width; i++) {
-            for (size_t c = 0; c < end; c++)
-                panel[i * TILE_WIDTH + c] = keys[(first + c) * stride + i];
-            for (size_t c = end; c < TILE_WIDTH; c++)
-                panel[i * TILE_WIDTH + c] = 0.0f;
-        }
-    }
+    for (size_t first = 0; first < count; first += TILE_WIDTH, panel += width * TILE_WIDTH)
+        pack_keys(panel, keys + first * stride, stride, smaller(TILE_WIDTH, count - first), width);
     for (size_t first = 0; first < width; first += TILE_WIDTH, panel += count * TILE_WIDTH)
         for (size_t c = 0; c < count; c++)
             for (size_t i = 0; i < TILE_WIDTH; i += LANES) {
                 const size_t left = first + i < width ? smaller(LANES, width - first - i) : 0;
-                vec_store(panel + c * TILE_WIDTH + i, vec_load_some(values + c * stride + first + i, left));
+                const float *from = left ? values + c * stride + first + i : values;
+                vec_store(panel + c * TILE_WIDTH + i, vec_load_some(from, left));
             }
 }
 
@@ -94,7 +111,6 @@ static void add_keys(const attention *all, const float *queries, size_t rows, si
     foreloop_tile_f32 tile = {.x = queries, .x_stride = all->stride, .depth = all->width, .sums_stride = KEYS};
     for (size_t c = 0; c < count; c += TILE_WIDTH) {
         tile.panel = all->keys + (first + c) * all->width;
-        tile.ahead = tile.panel;
         tile.sums = all->scores + c;
         FORELOOP_X86(foreloop_tile_f32_run)(&tile, rows);
     }
@@ -109,7 +125,6 @@ static void add_keys(const attention *all, const float *queries, size_t rows, si
         .x = all->scores, .x_stride = KEYS, .depth = count, .sums_stride = width, .go_on = first > 0};
     for (size_t i = 0; i < width; i += TILE_WIDTH) {
         tile.panel = all->values + i * all->count + first * TILE_WIDTH;
-        tile.ahead = tile.panel;
         tile.sums = all->sums + i;
         FORELOOP_X86(foreloop_tile_f32_run)(&tile, rows);
     }
