@@ -142,7 +142,8 @@ def main():
                 "machines": sorted({operator.machine for operator in operators}),
                 "operators": [operator.name for operator in operators],
                 "signatures": sorted({split.text_of(operator.signature) for operator in operators}),
-                "schedules": sum(len(times) for _, times in groups)}
+                "schedules": sum(len(times) for _, times in groups),
+                "left_out": [], "test": {}}  # the earlier ranker's
     earlier = manifest.get("training", {})
     # The encoder and the transition have seen programs of these, no times.
     refitted["states_of"] = earlier.get("states_of", earlier.get("operators", []))

@@ -35,6 +35,8 @@
  *              environment and floating-point mode are neither read nor changed (the default rounding mode is assumed).
  *              Handles survive fork.
  *   Numbers    Same input, same bits: whatever the batch, its order, the thread or the memory's alignment.
+ *              Libraries built with -Dgemm=openblas or onednn keep this, and what is said of allocation, for all
+ *              but the encoder in float32.
  */
 #ifndef FORELOOP_FORELOOP_H
 #define FORELOOP_FORELOOP_H
