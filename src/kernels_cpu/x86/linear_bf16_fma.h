@@ -31,6 +31,7 @@ FORELOOP_INLINE void bf16_tile(const unit_work *work, size_t first, size_t rows,
             const float *at = x + s / CHUNK_STEPS * (UNIT_ROWS * CHUNK / NUMBER) + s % CHUNK_STEPS * 2 + 1;
             const vec_i32 pair0 = vec_load_i32(w), pair1 = vec_load_i32(w + 2 * LANES);
             vec_f32 w0 = vec_upper_half(pair0), w1 = vec_upper_half(pair1);
+            fetch_ahead(w, work->panel_size, 4 * TILE_WIDTH);
             FOR_ROWS(STEP)
             at--;
             w0 = vec_lower_half(pair0);
