@@ -20,6 +20,9 @@ FORELOOP_INLINE void bf16_tile(const unit_work *work, size_t first, size_t rows,
         a##r = vec_fma_f32(from, w0, a##r);                                                                            \
         b##r = vec_fma_f32(from, w1, b##r);                                                                            \
     }
+#define FETCH(r)                                                                                                       \
+    if (r < rows)                                                                                                      \
+        _mm_prefetch((const char *)(at + (UNIT_ROWS + r) * (CHUNK / NUMBER)), _MM_HINT_T0);
 #define END(r)                                                                                                         \
     if (r < rows) {                                                                                                    \
         vec_store_f32(sums + r * PANEL + part, a##r);                                                                  \
@@ -32,6 +35,7 @@ FORELOOP_INLINE void bf16_tile(const unit_work *work, size_t first, size_t rows,
             const vec_i32 pair0 = vec_load_i32(w), pair1 = vec_load_i32(w + 2 * LANES);
             vec_f32 w0 = vec_upper_half(pair0), w1 = vec_upper_half(pair1);
             fetch_ahead(w, work->panel_size, 4 * TILE_WIDTH);
+            FOR_ROWS(FETCH)
             FOR_ROWS(STEP)
             at--;
             w0 = vec_lower_half(pair0);
@@ -41,6 +45,7 @@ FORELOOP_INLINE void bf16_tile(const unit_work *work, size_t first, size_t rows,
         FOR_ROWS(END)
 #undef BEGIN
 #undef STEP
+#undef FETCH
 #undef END
     }
 }
