@@ -3,12 +3,11 @@
 #include "kernels_cpu/convert_bf16.h"
 
 size_t foreloop_bf16_packed_size(size_t in, size_t out) {
-    return FORELOOP_BF16_LEAD + (out + FORELOOP_BF16_PANEL - 1) / FORELOOP_BF16_PANEL * foreloop_bf16_panel_size(in);
+    return (out + FORELOOP_BF16_PANEL - 1) / FORELOOP_BF16_PANEL * foreloop_bf16_panel_size(in);
 }
 
 void foreloop_bf16_pack(void *packed, const float *weight, size_t in, size_t out) {
-    uint16_t *to = (uint16_t *)((unsigned char *)packed + FORELOOP_BF16_LEAD);
-    memset(packed, 0, FORELOOP_BF16_LEAD);
+    uint16_t *to = packed;
     for (size_t first = 0; first < out; first += FORELOOP_BF16_PANEL)
         for (size_t i = 0; i < foreloop_bf16_inputs(in); i += 2)
             for (size_t o = first; o < first + FORELOOP_BF16_PANEL; o++) {

@@ -24,9 +24,9 @@ void foreloop_linear_bf16_amx(foreloop_linear *linear);         /* tdpbf16ps */
 
 /*
  * All of them read W in one layout: panels of 32 outputs, each [inputs / 2][32][2], the inputs filled up with zeros to
- * a multiple of 32 and the outputs to one of 32; 64 bytes without meaning lie before the first panel.
+ * a multiple of 32 and the outputs to one of 32.
  */
-enum { FORELOOP_BF16_PANEL = 32, FORELOOP_BF16_INPUTS = 32, FORELOOP_BF16_LEAD = 64 };
+enum { FORELOOP_BF16_PANEL = 32, FORELOOP_BF16_INPUTS = 32 };
 
 static inline size_t foreloop_bf16_inputs(size_t in) {
     return (in + FORELOOP_BF16_INPUTS - 1) / FORELOOP_BF16_INPUTS * FORELOOP_BF16_INPUTS;

@@ -41,7 +41,7 @@ static void run(const foreloop_linear_call *call, size_t row_begin, size_t row_e
                                                            foreloop_relu_f32_ref};
     enum { BLOCK = FORELOOP_BF16_INPUTS };
     const size_t inputs = foreloop_bf16_inputs(call->in);
-    const unsigned char *panels = (const unsigned char *)call->packed + FORELOOP_BF16_LEAD;
+    const unsigned char *panels = call->packed;
     for (size_t out = out_begin; out < out_end; out += PANEL) {
         const uint16_t *panel = (const uint16_t *)(panels + out / PANEL * foreloop_bf16_panel_size(call->in));
         for (size_t row = row_begin; row < row_end; row += ROWS) {

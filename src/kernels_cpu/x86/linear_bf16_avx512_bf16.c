@@ -32,6 +32,7 @@ FORELOOP_INLINE void bf16_tile(const unit_work *work, size_t first, size_t rows,
     for (size_t s = 0; s < steps; s++, w += 2 * CHUNK) {
         const unsigned char *at = x + s / CHUNK_STEPS * (UNIT_ROWS * CHUNK) + s % CHUNK_STEPS * (2 * NUMBER);
         const __m512i w0 = vec_load_i32(w), w1 = vec_load_i32(w + CHUNK);
+        fetch_ahead(w, work->panel_size, 2 * CHUNK);
         FOR_ROWS(STEP)
     }
     FOR_ROWS(END)

@@ -20,6 +20,9 @@ FORELOOP_INLINE void bf16_tile(const unit_work *work, size_t first, size_t rows,
         a##r = vec_fma_f32(from, w0, a##r);                                                                            \
         b##r = vec_fma_f32(from, w1, b##r);                                                                            \
     }
+#define FETCH(r)                                                                                                       \
+    if (r < rows)                                                                                                      \
+        _mm_prefetch((const char *)(at + (UNIT_ROWS + r) * (CHUNK / NUMBER)), _MM_HINT_T0);
 #define END(r)                                                                                                         \
     if (r < rows) {                                                                                                    \
         vec_store_f32(sums + r * PANEL + part, a##r);                                                                  \
@@ -29,16 +32,20 @@ FORELOOP_INLINE void bf16_tile(const unit_work *work, size_t first, size_t rows,
         FORELOOP_ROLLED
         for (size_t s = 0; s < steps; s++, w += 2 * PANEL) {
             const float *at = x + s / CHUNK_STEPS * (UNIT_ROWS * CHUNK / NUMBER) + s % CHUNK_STEPS * 2 + 1;
-            vec_f32 w0 = vec_upper_halves(w), w1 = vec_upper_halves(w + 2 * LANES);
+            const vec_i32 pair0 = vec_load_i32(w), pair1 = vec_load_i32(w + 2 * LANES);
+            vec_f32 w0 = vec_upper_half(pair0), w1 = vec_upper_half(pair1);
+            fetch_ahead(w, work->panel_size, 4 * TILE_WIDTH);
+            FOR_ROWS(FETCH)
             FOR_ROWS(STEP)
             at--;
-            w0 = vec_lower_halves(w);
-            w1 = vec_lower_halves(w + 2 * LANES);
+            w0 = vec_lower_half(pair0);
+            w1 = vec_lower_half(pair1);
             FOR_ROWS(STEP)
         }
         FOR_ROWS(END)
 #undef BEGIN
 #undef STEP
+#undef FETCH
 #undef END
     }
 }

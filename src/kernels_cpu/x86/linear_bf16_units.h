@@ -56,8 +56,8 @@ static void run_unit(const unit_work *work);
 static void run(const foreloop_linear_call *call, size_t row_begin, size_t row_end, size_t out_begin, size_t out_end) {
     const unit_shape shape = bf16_shape(call->in);
     begin_units();
-    for_each_unit(call, &shape, (const unsigned char *)call->packed + FORELOOP_BF16_LEAD,
-                  foreloop_bf16_panel_size(call->in), row_begin, row_end, out_begin, out_end, run_unit);
+    for_each_unit(call, &shape, call->packed, foreloop_bf16_panel_size(call->in), row_begin, row_end, out_begin,
+                  out_end, run_unit);
     end_units();
 }
 

@@ -16,7 +16,7 @@ enum { UNIT_ROWS = 2 * TILE_ROWS, CHUNK_STEPS = CHUNK / (UNIT * NUMBER) };
 
 /* Exact sums of q w: exact[rows][PANEL] from `chunks` chunks of x, and what of the panel's block meets them. */
 FORELOOP_INLINE void multiply(const unsigned char *x, const unsigned char *block, size_t chunks, size_t rows,
-                              int32_t *exact) {
+                              size_t panel_size, int32_t *exact) {
     const size_t steps = chunks * CHUNK_STEPS;
     FORELOOP_ROLLED
     for (size_t part = 0; part < PANEL; part += TILE_WIDTH) {
@@ -38,6 +38,7 @@ FORELOOP_INLINE void multiply(const unsigned char *x, const unsigned char *block
         for (size_t s = 0; s < steps; s++, w += PANEL * UNIT) {
             const unsigned char *at = x + s / CHUNK_STEPS * (UNIT_ROWS * CHUNK) + s % CHUNK_STEPS * (UNIT * NUMBER);
             const vec_i32 w0 = load_weights(w), w1 = load_weights(w + LANES * UNIT);
+            fetch_ahead(w, panel_size, TILE_WIDTH * UNIT);
             FOR_ROWS(STEP)
         }
         FOR_ROWS(END)
@@ -55,7 +56,7 @@ FORELOOP_INLINE void int8_tile(const unit_work *work, size_t first, size_t rows,
     FORELOOP_ROLLED
     for (size_t g = 0; g < groups; g++) {
         const group_work group = group_of(work, g, groups, chunks);
-        multiply(group.x + first * CHUNK, group.block, chunks, rows, exact);
+        multiply(group.x + first * CHUNK, group.block, chunks, rows, work->panel_size, exact);
         add_scaled(&group, first, rows, exact, sums, whole_rows);
     }
 }

@@ -57,6 +57,7 @@ typedef struct unit_work {
     const foreloop_linear_call *call;
     const unit_shape *shape;
     const unsigned char *unit, *panel;
+    size_t panel_size;
     size_t first;     /* the unit's first row of the call */
     size_t rows, out; /* how many there are; the panel's first output */
 } unit_work;
@@ -77,6 +78,7 @@ FORELOOP_INLINE void for_each_unit(const foreloop_linear_call *call, const unit_
                                         .panel = (const unsigned char *)panels + out / PANEL * panel_size,
                                         .first = row,
                                         .rows = end - row < shape->rows ? end - row : shape->rows,
+                                        .panel_size = panel_size,
                                         .out = out};
                 unit(&work);
             }
@@ -100,6 +102,17 @@ FORELOOP_INLINE void end_units(void) {
 /* X(r) for each row r of a tile. Sums are variables of their own, not arrays: compilers do not always keep arrays in
  * registers, and `if (r < rows)` with constant rows leaves no trace. */
 #define FOR_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+
+/* Brings the lines of weights in that a step of the tile will need: soon, from the second-level cache, and from memory
+ * what lies at the same place of the next panel, `panel_size` further. `bytes` is what a step reads, 64 or 128. */
+FORELOOP_INLINE void fetch_ahead(const void *weights, size_t panel_size, size_t bytes) {
+    enum { NEAR = 1024 };
+    const char *at = weights;
+    for (size_t i = 0; i < bytes; i += 64) {
+        _mm_prefetch(at + NEAR + i, _MM_HINT_T0);
+        _mm_prefetch(at + panel_size + i, _MM_HINT_T1);
+    }
+}
 
 /* Computes the sums[rows][PANEL] of the rows from `first` on of a unit. */
 typedef void unit_tile(const unit_work *work, size_t first, size_t rows, float *sums);
