@@ -51,9 +51,12 @@ static void test_merges(void) {
     uint32_t found = 0, lost = 0, wrong = 0;
 
     CHECK(foreloop_merge_table_open(&table, KEY, &error) == FORELOOP_OK, "an empty table");
-    for (uint32_t i = 0; found < MERGES; i++)
-        if (foreloop_merge_hash(&table, i % 1000, i / 1000) % 1024 == 77)
-            merges[found++] = (foreloop_merge){i % 1000, i / 1000, found, found};
+    for (uint32_t i = 0; found < MERGES; i++) {
+        if (foreloop_merge_hash(&table, i % 1000, i / 1000) % 1024 != 77)
+            continue;
+        merges[found] = (foreloop_merge){i % 1000, i / 1000, found, found};
+        found++;
+    }
     for (uint32_t i = 0; i < MERGES; i++)
         lost += foreloop_merge_table_add(&table, merges[i], &error) != FORELOOP_OK;
     CHECK(lost == 0 && table.count == MERGES, "every merge finds a place: %s", error.message);
