@@ -3,7 +3,7 @@
 
     pip install tokenizers==0.23.3 tiktoken==0.14.0 iree-tokenizer==0.3.0 numpy
     FORELOOP_LIBRARY=build/src/libforeloop.so python bench/peers/tokenizer.py [--megabytes N] [--runs N] [--json]
-        [--english FILE ...] [--chinese FILE ...] [--scaling]
+        [--english FILE ...] [--chinese FILE ...] [--scaling] [--only TEXT]
 
 Texts: the programs of train/data (TensorIR), this project's documents (English), its sources (C), and a page of Chinese
 that stands here, sentence by sentence in random order; or files given. Every peer is given the whole text in one call
@@ -11,7 +11,8 @@ and gives its ids in the cheapest form that it has; foreloop and tokenizers find
 processor time, the best of --runs, all peers by turns. Ids are compared with those of Hugging Face tokenizers.
 
 --scaling measures foreloop alone on texts from 1 KB to 100 MB, and on one word and on white space of 10 KB and 10 MB,
-with the memory that it took at the peak.
+with the memory that it took at the peak. --only measures one of the texts, for runs of a few seconds: then the memory is
+its own, where in one run of all the peak of an earlier text hides a lower one.
 """
 
 import argparse
@@ -103,6 +104,8 @@ def seconds(function):
 def compare(arguments, document, ranks, scratch):
     rows, entrants = [], peers(document, ranks, scratch)
     for kind, text in texts(arguments).items():
+        if arguments.only not in kind:
+            continue
         size, best, ids = len(text.encode()), {}, {}
         for run in range(arguments.runs):
             for name, (prepare, call, as_list) in entrants.items():
@@ -124,11 +127,12 @@ def scale(arguments, document, scratch):
     library = fl.load()
     scratch.write_text(document)
     generator, rows = random.Random(3), []
-    program = texts(arguments)["TensorIR"].encode()
-    letters = bytes(generator.choices(b"abcdefghijklmnopqrstuvwxyz", k=10_000_000))
-    cases = [("TensorIR", repeated(program.decode(), size).encode()) for size in (10**3, 10**4, 10**5, 10**6, 10**7, 10**8)]
-    for kind, text in (("one word of letters", letters), ("one word of a", b"a" * 10**7), ("white space", b" " * 10**7)):
-        cases += [(kind, text[:size]) for size in (10**4, 10**5, 10**6, 10**7)]
+    ordinary, words = [10**power for power in range(3, 9)], [10**power for power in range(4, 8)]
+    kinds = {"TensorIR": (texts(arguments)["TensorIR"].encode(), ordinary),
+             "one word of letters": (bytes(generator.choices(b"abcdefghijklmnopqrstuvwxyz", k=10**6)), words),
+             "one word of a": (b"a", words), "white space": (b" ", words)}
+    cases = [(kind, (piece * (1 + size // len(piece)))[:size]) for kind, (piece, sizes) in kinds.items()
+             if arguments.only in kind for size in sizes]
     for kind, text in cases:
         with library.tokenizer(scratch) as own:
             own.tokenize(text[:1000])
@@ -152,6 +156,7 @@ def main():
     parser.add_argument("--english", nargs="+", metavar="FILE", help="English text instead of the documents")
     parser.add_argument("--chinese", nargs="+", metavar="FILE", help="Chinese text instead of the page in this file")
     parser.add_argument("--scaling", action="store_true")
+    parser.add_argument("--only", default="", metavar="TEXT", help="texts whose name holds this")
     parser.add_argument("--json", action="store_true", help="an object a line")
     arguments = parser.parse_args()
     document, ranks = gpt2()

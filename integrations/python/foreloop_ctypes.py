@@ -51,6 +51,14 @@ class _TokenizeOptions(c.Structure):
                 ("window_length", c.c_size_t), ("window_overlap", c.c_size_t)]
 
 
+class _VocabularyOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("allocator", c.c_void_p), ("read_into_memory", c.c_int), ("tier", c.c_int),
+                ("add_prefix_space", c.c_int), ("keep_case", c.c_int), ("accents", c.c_int), ("join_chinese", c.c_int)]
+
+
+ACCENTS = {"by_case": 0, "strip": 1, "keep": 2}
+
+
 class _Window(c.Structure):
     _fields_ = [("size", c.c_size_t), ("ids", c.POINTER(c.c_uint32)), ("offsets", c.POINTER(c.c_size_t)),
                 ("count", c.c_size_t), ("content_begin", c.c_size_t), ("content_end", c.c_size_t)]
@@ -211,6 +219,21 @@ class Library:
     def tokenizer(self, path):
         return self._open(Tokenizer, "foreloop_tokenizer_open", os.fsencode(path), None,
                           close="foreloop_tokenizer_close")
+
+    @staticmethod
+    def _vocabulary_options(accents="by_case", tier="best", **options):
+        return c.byref(_VocabularyOptions(size=c.sizeof(_VocabularyOptions), accents=ACCENTS[accents],
+                                          tier=TIERS.get(tier, tier), **options))
+
+    def tokenizer_bpe(self, vocabulary, merges, **options):
+        """Of vocab.json and merges.txt. Option: add_prefix_space."""
+        return self._open(Tokenizer, "foreloop_tokenizer_open_bpe", os.fsencode(vocabulary), os.fsencode(merges),
+                          self._vocabulary_options(**options), close="foreloop_tokenizer_close")
+
+    def tokenizer_wordpiece(self, vocabulary, **options):
+        """Of vocab.txt. Options: keep_case, accents by name, join_chinese."""
+        return self._open(Tokenizer, "foreloop_tokenizer_open_wordpiece", os.fsencode(vocabulary),
+                          self._vocabulary_options(**options), close="foreloop_tokenizer_close")
 
     # -- parts
 

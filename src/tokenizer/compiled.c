@@ -4,6 +4,7 @@
  * written (model/compiled.h); it is checked here all the same, so that no content leads out of bounds.
  */
 #include "common/file.h"
+#include "common/sections.h"
 #include "tokenizer/tokenizer.h"
 #include <string.h>
 
@@ -37,12 +38,6 @@ typedef struct compiled_head {
 
 static foreloop_status put(foreloop_buffer *out, const void *data, size_t size, foreloop_error *error) {
     return size > 0 ? foreloop_buffer_append(out, data, size, error) : FORELOOP_OK;
-}
-
-/* Fills up to the next section's place. */
-static foreloop_status pad(foreloop_buffer *out, size_t start, foreloop_error *error) {
-    static const char zeros[FORELOOP_ALIGNMENT];
-    return put(out, zeros, (FORELOOP_ALIGNMENT - (out->size - start) % FORELOOP_ALIGNMENT) % FORELOOP_ALIGNMENT, error);
 }
 
 /* Copies the next value, an object, without some of its fields; `into` names one to be copied in the same way. */
@@ -109,34 +104,20 @@ foreloop_status foreloop_tokenizer_compile(const foreloop_tokenizer *tokenizer, 
     const void *sections[SECTIONS] = {
         NULL, table->entries, table->by_id, table->slots, merges->slots, &tokenizer->byte_words.joins, table->texts};
 
-    FORELOOP_TRY(put(out, &head, sizeof head, error)); /* known at the end */
-    FORELOOP_TRY(pad(out, start, error));
+    FORELOOP_TRY(put(out, &head, sizeof head, error));                /* known at the end */
+    FORELOOP_TRY(foreloop_sections_append(out, start, "", 0, error)); /* the place of the first */
     head.counts[SECTION_REST] = out->size;
     FORELOOP_TRY(put_rest(tokenizer, source, size, out, error));
     head.counts[SECTION_REST] = out->size - head.counts[SECTION_REST];
     for (int i = SECTION_ENTRIES; i < SECTIONS; i++) {
-        FORELOOP_TRY(pad(out, start, error));
-        FORELOOP_TRY(put(out, sections[i], (size_t)head.counts[i] * element_sizes[i], error));
+        const size_t bytes = (size_t)head.counts[i] * element_sizes[i];
+        FORELOOP_TRY(foreloop_sections_append(out, start, bytes > 0 ? sections[i] : "", bytes, error));
     }
     memcpy(out->data + start, &head, sizeof head);
     return FORELOOP_OK;
 }
 
 /* ---- Opening ----------------------------------------------------------------------------------------------------- */
-
-/* Finds the sections; false when they do not make up the whole. */
-static bool find_sections(const compiled_head *head, const unsigned char *data, size_t size,
-                          const void *sections[SECTIONS]) {
-    size_t at = sizeof *head;
-    for (int i = 0; i < SECTIONS; i++) {
-        at += (FORELOOP_ALIGNMENT - at % FORELOOP_ALIGNMENT) % FORELOOP_ALIGNMENT;
-        if (at > size || head->counts[i] > (size - at) / element_sizes[i])
-            return false;
-        sections[i] = data + at;
-        at += (size_t)head->counts[i] * element_sizes[i];
-    }
-    return at == size;
-}
 
 bool foreloop_tokenizer_attach(foreloop_tokenizer *tokenizer, const void *data, size_t size, foreloop_text *rest) {
     foreloop_token_table *table = &tokenizer->vocabulary;
@@ -147,8 +128,9 @@ bool foreloop_tokenizer_attach(foreloop_tokenizer *tokenizer, const void *data, 
     if (size < sizeof head || (uintptr_t)data % sizeof(uint64_t) != 0)
         return false;
     memcpy(&head, data, sizeof head);
-    if (!find_sections(&head, data, size, sections) || head.counts[SECTION_BY_ID] != head.counts[SECTION_ENTRIES] ||
-        head.counts[SECTION_ENTRIES] >= UINT32_MAX - 1 || head.counts[SECTION_TEXTS] > UINT32_MAX)
+    if (!foreloop_sections_find(data, size, sizeof head, head.counts, element_sizes, sections, SECTIONS) ||
+        head.counts[SECTION_BY_ID] != head.counts[SECTION_ENTRIES] || head.counts[SECTION_ENTRIES] >= UINT32_MAX - 1 ||
+        head.counts[SECTION_TEXTS] > UINT32_MAX)
         return false;
     table->entries = sections[SECTION_ENTRIES];
     table->by_id = sections[SECTION_BY_ID];

@@ -19,8 +19,10 @@ typedef struct maker {
     const foreloop_vocabulary_options *options;
     foreloop_allocator allocator;
     foreloop_error *error;
-    const char *name;     /* of the vocabulary's file, for messages */
-    foreloop_buffer json; /* the tokenizer.json that is being made */
+    const char *name, *merges_name; /* of the files, for messages */
+    foreloop_buffer json;           /* the tokenizer.json that is being made */
+    size_t vocabulary_begin;        /* where in it the vocabulary's content stands: as it is, or a line a line */
+    size_t merges_begin;            /* and the merges, a line a line */
     const char *const *special;
     int64_t special_ids[SPECIAL_TOKENS]; /* -1: not in the vocabulary */
     int64_t end_of_text;                 /* GPT-2's */
@@ -131,15 +133,19 @@ static foreloop_status put_merges(maker *make, const foreloop_file *merges) {
     uint64_t number = 0;
     for (size_t at = 0; next_line(merges, &at, &line);) {
         number++;
-        if (line.length == 0 || (line.length >= 8 && memcmp(line.text, "#version", 8) == 0))
+        if (line.length == 0 || (line.length >= 8 && memcmp(line.text, "#version", 8) == 0)) {
+            FORELOOP_TRY(put(make, "\n"));
             continue;
+        }
         const char *space = memchr(line.text, ' ', line.length);
         size_t left = space ? (size_t)(space - line.text) : 0;
         if (left == 0 || left + 1 == line.length || memchr(space + 1, ' ', line.length - left - 1))
             return foreloop_fail_at(make->error, FORELOOP_ERROR_FORMAT, FORELOOP_POSITION_LINE, number,
-                                    "merges.txt: line %llu: a merge is two tokens with a space between, not '%.*s'",
-                                    (unsigned long long)number, FORELOOP_QUOTED(line.text, line.length));
+                                    "%s: line %llu: a merge is two tokens with a space between, not '%.*s'",
+                                    make->merges_name, (unsigned long long)number,
+                                    FORELOOP_QUOTED(line.text, line.length));
         FORELOOP_TRY(put_string(make, first ? "" : ",", line));
+        FORELOOP_TRY(put(make, "\n"));
         first = false;
     }
     return FORELOOP_OK;
@@ -172,8 +178,10 @@ static foreloop_status make_bpe(maker *make, const foreloop_file *vocabulary, co
                                        : ",\"trim_offsets\":true,\"add_prefix_space\":false"));
     }
     FORELOOP_TRY(put(make, ",\"model\":{\"type\":\"BPE\",\"vocab\":"));
+    make->vocabulary_begin = make->json.size;
     FORELOOP_TRY(foreloop_buffer_append(&make->json, vocabulary->data, vocabulary->size, make->error));
     FORELOOP_TRY(put(make, ",\"merges\":["));
+    make->merges_begin = make->json.size;
     FORELOOP_TRY(put_merges(make, merges));
     return put(make, "]}}");
 }
@@ -186,11 +194,13 @@ static foreloop_status make_wordpiece(maker *make, const foreloop_file *vocabula
     make->special = bert_special;
     FORELOOP_TRY(put(make, "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":"
                            "\"##\",\"max_input_chars_per_word\":100,\"vocab\":{"));
+    make->vocabulary_begin = make->json.size;
     for (size_t at = 0; next_line(vocabulary, &at, &line); id++) {
         note_special(make, line, id);
         FORELOOP_TRY(put_string(make, id ? "," : "", line));
         FORELOOP_TRY(put(make, ":"));
         FORELOOP_TRY(put_integer(make, id));
+        FORELOOP_TRY(put(make, "\n"));
     }
     make->end_of_text = -1;
     if (make->special_ids[CLS] < 0 || make->special_ids[SEP] < 0)
@@ -209,6 +219,25 @@ static foreloop_status make_wordpiece(maker *make, const foreloop_file *vocabula
     return put(make, "}");
 }
 
+/* An error at a byte of what was made becomes one at the line or byte of the file that it comes from. */
+static foreloop_status fail_in_file(const maker *make, bool has_merges, const foreloop_error *found) {
+    const bool in_merges = has_merges && found->position >= make->merges_begin;
+    const size_t begin = in_merges ? make->merges_begin : make->vocabulary_begin;
+    const char *name = in_merges ? make->merges_name : make->name, *message = strstr(found->message, ": ");
+    unsigned long long line = 1;
+
+    if (found->position_kind != FORELOOP_POSITION_BYTE || found->position < begin || !message)
+        return foreloop_fail(make->error, found->code, "%s: %s", make->name, found->message);
+    message += 2; /* "byte N: " was before it */
+    if (has_merges && !in_merges)
+        return foreloop_fail_at(make->error, found->code, FORELOOP_POSITION_BYTE, found->position - begin,
+                                "%s: byte %llu: %s", name, (unsigned long long)(found->position - begin), message);
+    for (size_t i = begin; i < found->position && i < make->json.size; i++)
+        line += make->json.data[i] == '\n';
+    return foreloop_fail_at(make->error, found->code, FORELOOP_POSITION_LINE, line, "%s: line %llu: %s", name, line,
+                            message);
+}
+
 foreloop_status foreloop_tokenizer_open_files(foreloop_tokenizer **tokenizer, const char *vocabulary_path,
                                               const char *merges_path, const foreloop_vocabulary_options *options,
                                               bool need_special, foreloop_error *error) {
@@ -217,6 +246,7 @@ foreloop_status foreloop_tokenizer_open_files(foreloop_tokenizer **tokenizer, co
                   .allocator = foreloop_allocator_or_default(options->allocator),
                   .error = error,
                   .name = vocabulary_path,
+                  .merges_name = merges_path,
                   .special_ids = {-1, -1, -1, -1, -1},
                   .end_of_text = -1};
     foreloop_file vocabulary = {0}, merges = {0};
@@ -229,11 +259,13 @@ foreloop_status foreloop_tokenizer_open_files(foreloop_tokenizer **tokenizer, co
         status = merges_path ? make_bpe(&make, &vocabulary, &merges, need_special) : make_wordpiece(&make, &vocabulary);
     foreloop_file_close(&merges);
     foreloop_file_close(&vocabulary);
-    if (status == FORELOOP_OK)
-        status = foreloop_tokenizer_open_named(tokenizer, make.json.data, make.json.size,
-                                               merges_path ? "vocab.json and merges.txt, put together"
-                                                           : "vocab.txt, put into a tokenizer.json",
-                                               &make.allocator, foreloop_cpu_tier(options->tier), error);
+    if (status == FORELOOP_OK) {
+        foreloop_error found = {.code = FORELOOP_OK};
+        status = foreloop_tokenizer_open_named(tokenizer, make.json.data, make.json.size, NULL, &make.allocator,
+                                               foreloop_cpu_tier(options->tier), &found);
+        if (status != FORELOOP_OK)
+            status = fail_in_file(&make, merges_path != NULL, &found);
+    }
     foreloop_buffer_close(&make.json);
     return status;
 }

@@ -246,6 +246,61 @@ static void test_wrong_bundles(const fixture *fix, const char *work) {
     refused("/dev/null", FORELOOP_ERROR_IO, "/dev/null", "a device");
 }
 
+/* The first span[length] in data, which may hold zero bytes. */
+static char *find_bytes(char *data, size_t size, const char *span, size_t length) {
+    for (size_t i = 0; i + length <= size; i++)
+        if (memcmp(data + i, span, length) == 0)
+            return data + i;
+    return NULL;
+}
+
+/* The id of a text's first token, UINT32_MAX when there is none. */
+static uint32_t first_id(const char *data, size_t size, const char *text, foreloop_error *error) {
+    foreloop_model *model = NULL;
+    foreloop_encoding *encoding = NULL;
+    uint32_t id = UINT32_MAX;
+    if (foreloop_model_open_memory(&model, data, size, NULL, error) == FORELOOP_OK &&
+        foreloop_encoding_create(&encoding, foreloop_transformer_tokenizer(foreloop_model_transformer(model)), error) ==
+            FORELOOP_OK &&
+        foreloop_tokenize(encoding, text, strlen(text), 0, error) == FORELOOP_OK &&
+        foreloop_encoding_count(encoding) > 0)
+        id = foreloop_encoding_ids(encoding)[0];
+    foreloop_encoding_close(encoding);
+    foreloop_model_close(model);
+    return id;
+}
+
+/* Where tokenizer.json was changed in a packed file it counts as it stands, not the form compiled from the older one;
+ * where the compiled form was damaged there is an error. */
+static void test_stale_compiled(const fixture *fix, const char *packed) {
+    static const char mark[] = "FLCOMP01";
+    size_t size, source_size;
+    char *data = fixture_read("", packed + 1, &size);
+    char *source = fixture_read(fix->directory, "tokenizer.json", &source_size);
+    char *text = find_bytes(data, size, source, source_size);
+    char *q = text ? find_bytes(text, source_size, "\"q\":", 4) : NULL;
+    char *z = text ? find_bytes(text, source_size, "\"z\":", 4) : NULL;
+    char *part = find_bytes(data, size, mark, sizeof mark - 1);
+    foreloop_error error = {0};
+
+    if (CHECK(text && q && z && part, "the packed file has tokenizer.json, two letters in it, and a compiled form")) {
+        const uint32_t id_of_q = first_id(data, size, "q", &error), id_of_z = first_id(data, size, "z", &error);
+        q[1] = 'z';
+        z[1] = 'q';
+        CHECK(id_of_q != id_of_z && first_id(data, size, "q", &error) == id_of_z &&
+                  first_id(data, size, "z", &error) == id_of_q,
+              "a changed tokenizer.json is read: %s", error.message);
+        q[1] = 'q';
+        z[1] = 'z';
+        part[64 /* the first byte behind the head */] ^= 1;
+        CHECK(first_id(data, size, "q", &error) == UINT32_MAX && error.code == FORELOOP_ERROR_FORMAT &&
+                  strstr(error.message, "damaged: pack the model"),
+              "a damaged compiled form is an error: %s", error.message);
+    }
+    free(source);
+    free(data);
+}
+
 int main(int argc, char **argv) {
     static fixture fix;
     foreloop_error error = {0};
@@ -275,6 +330,7 @@ int main(int argc, char **argv) {
     test_failing_allocations(&fix, fix.directory, "directory");
     test_failing_allocations(&fix, packed, "packed file");
     test_damaged_pack(packed, 997);
+    test_stale_compiled(&fix, packed);
     test_wrong_bundles(&fix, work);
 
     copy_bundle(fix.directory, work, NULL);

@@ -1,4 +1,5 @@
-"""Checkpoints without tokenizer.json: vocab.json with merges.txt, and vocab.txt, give the ids of Hugging Face.
+"""Checkpoints without tokenizer.json: vocab.json with merges.txt, and vocab.txt, give the ids of Hugging Face; and so do
+the same files opened on their own, by the options that say what stands in the checkpoint's settings.
 
     python test_checkpoint.py [--full]
 
@@ -17,6 +18,7 @@ from tokenizers import models, normalizers, pre_tokenizers, processors, trainers
 
 import foreloop_ctypes as fl
 import random_bundle
+from test_tokenizer import byte_offsets
 
 ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -74,6 +76,50 @@ def bert(directory, lowercase, strip_accents):
     return reference
 
 
+def gpt2(directory):
+    """The files of a tokenizer without special tokens."""
+    trained = tokenizers.Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trained.post_processor = processors.ByteLevel(trim_offsets=False)
+    trained.train_from_iterator(corpus(1, 300), trainers.BpeTrainer(
+        vocab_size=420, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    trained.model.save(str(directory))
+    return trained
+
+
+def join_chinese(directory):
+    reference = bert(directory, True, None)
+    reference.normalizer = normalizers.BertNormalizer(handle_chinese_chars=False)
+    return reference
+
+
+def files_cases(library):
+    """(name, what makes the files and gives the reference, what opens them)"""
+    bpe = lambda d, **options: library.tokenizer_bpe(d / "vocab.json", d / "merges.txt", **options)
+    wordpiece = lambda d, **options: library.tokenizer_wordpiece(d / "vocab.txt", **options)
+    yield "RoBERTa", lambda d: roberta(d, False), bpe
+    yield "RoBERTa, add_prefix_space", lambda d: roberta(d, True), lambda d: bpe(d, add_prefix_space=1)
+    yield "GPT-2", gpt2, bpe
+    yield "BERT", lambda d: bert(d, True, None), wordpiece
+    yield "BERT, accents kept", lambda d: bert(d, True, False), lambda d: wordpiece(d, accents="keep")
+    yield "BERT, case kept", lambda d: bert(d, False, None), lambda d: wordpiece(d, keep_case=1)
+    yield ("BERT, case kept, accents stripped", lambda d: bert(d, False, True),
+           lambda d: wordpiece(d, keep_case=1, accents="strip"))
+    yield "BERT, Chinese joined", join_chinese, lambda d: wordpiece(d, join_chinese=1)
+
+
+def check_files(library, make, open_files, texts):
+    """The number of texts whose ids or offsets differ."""
+    with tempfile.TemporaryDirectory() as name:
+        reference = make(pathlib.Path(name))
+        with open_files(pathlib.Path(name)) as tokenizer:
+            unequal = 0
+            for text in texts:
+                wanted = reference.encode(text)
+                unequal += tokenizer.tokenize(text) != (wanted.ids, byte_offsets(text, wanted.offsets))
+            return unequal
+
+
 def main():
     library, passed, failed = fl.load(), 0, 0
     makers = [(f"vocab.json + merges.txt, add_prefix_space {p}", lambda d, p=p: roberta(d, p)) for p in (False, True)]
@@ -88,6 +134,11 @@ def main():
                     unequal += tokenizer.tokenize(text)[0] != reference.encode(text).ids
         passed, failed = passed + (unequal == 0), failed + (unequal != 0)
         print(f"{'FAILED' if unequal else 'ok'} {label}: {unequal} of {len(texts)} texts differ")
+    for label, make, open_files in files_cases(library):
+        texts = corpus(4, 5000 if "--full" in sys.argv else 500)
+        unequal = check_files(library, make, open_files, texts)
+        passed, failed = passed + (unequal == 0), failed + (unequal != 0)
+        print(f"{'FAILED' if unequal else 'ok'} files of {label}: {unequal} of {len(texts)} texts differ")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -169,6 +169,50 @@ static void test_memory(const char *data, size_t size, const char *name) {
     CHECK(wrong == 0 && n > 10, "%s: each of %zu allocations may fail (%zu wrong)", name, n, wrong);
 }
 
+/* A text that needs every kind of scratch: long words, merged block by block, and what is no UTF-8. */
+static void fill_long_text(char *text, size_t size) {
+    random_source random = {7};
+    for (size_t i = 0; i < size; i++)
+        text[i] = i < size / 4       ? 'a'
+                  : i < size / 2     ? (char)('a' + random_below(&random, 26))
+                  : i < 3 * size / 4 ? (char)random_below(&random, 256)
+                                     : '\xff';
+}
+
+/* An encoding whose allocations failed in the midst of a text does its next text as ever. */
+static void test_memory_of_texts(const char *data, size_t size, const char *name) {
+    enum { LENGTH = 20000 };
+    static char text[LENGTH];
+    size_t wrong = 0, n = 0, count = 0;
+
+    fill_long_text(text, LENGTH);
+    for (int failed = 1; failed; n++) {
+        failing_allocator memory = {.fail_at = SIZE_MAX};
+        foreloop_allocator allocator = failing_allocator_use(&memory);
+        foreloop_options options = {.size = sizeof options, .allocator = &allocator};
+        foreloop_tokenizer *tokenizer = NULL;
+        foreloop_encoding *encoding = NULL;
+        foreloop_error error = {0};
+
+        if (!CHECK(foreloop_tokenizer_open_memory(&tokenizer, data, size, &options, &error) == FORELOOP_OK &&
+                       foreloop_encoding_create(&encoding, tokenizer, &error) == FORELOOP_OK,
+                   "%s: opened %s", name, error.message))
+            return;
+        memory.fail_at = memory.calls + n;
+        foreloop_status status = foreloop_tokenize(encoding, text, LENGTH, 1, &error);
+        failed = memory.failed;
+        wrong += status != (failed ? FORELOOP_ERROR_MEMORY : FORELOOP_OK);
+        memory.fail_at = SIZE_MAX;
+        wrong += foreloop_tokenize(encoding, text, LENGTH, 1, &error) != FORELOOP_OK;
+        wrong += n > 0 && foreloop_encoding_count(encoding) != count;
+        count = foreloop_encoding_count(encoding);
+        foreloop_encoding_close(encoding);
+        foreloop_tokenizer_close(tokenizer);
+        wrong += memory.live != 0;
+    }
+    CHECK(wrong == 0 && n > 3, "%s: each of %zu allocations of a text may fail (%zu wrong)", name, n, wrong);
+}
+
 static void test_file(const char *directory, const char *name) {
     const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
     foreloop_file file = {0};
@@ -180,6 +224,7 @@ static void test_file(const char *directory, const char *name) {
         return;
     test_damaged((const char *)file.data, file.size, name);
     test_memory((const char *)file.data, file.size, name);
+    test_memory_of_texts((const char *)file.data, file.size, name);
     foreloop_file_close(&file);
 }
 
@@ -203,6 +248,9 @@ static const char everything[] =
              ADDED("5", "<mask>", FLAGS("true", "true", "true", "false")) "," ADDED(
                  "6", "Grid", FLAGS("false", "false", "false", "true")));
 
+static const char bytes[] =
+    DOCUMENT(BPE(""), "null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true}", "null", "");
+
 int main(int argument_count, char **arguments) {
     const char *directory = argument_count > 1 ? arguments[1] : "tests/golden/tokenizer";
     test_unsupported();
@@ -211,5 +259,7 @@ int main(int argument_count, char **arguments) {
     test_file(directory, "wordpiece.tokenizer.json");
     test_damaged(everything, sizeof everything - 1, "everything");
     test_memory(everything, sizeof everything - 1, "everything");
+    test_memory_of_texts(everything, sizeof everything - 1, "everything");
+    test_memory_of_texts(bytes, sizeof bytes - 1, "byte level");
     return tap_done();
 }

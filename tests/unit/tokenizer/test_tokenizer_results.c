@@ -265,6 +265,27 @@ static void test_files(void) {
               error.position_kind == FORELOOP_POSITION_LINE && error.position == 2,
           "a malformed merge: %s", error.message);
     CHECK(foreloop_tokenizer_open_bpe(&tokenizer, vocabulary, lines, NULL, &error) == FORELOOP_ERROR_IO, "no merges");
+    /* Errors of the loader of tokenizer.json name the file and the line or byte in it. */
+    write_file(merges, "#version: 0.2\r\n\na b\na x\n");
+    CHECK(foreloop_tokenizer_open_bpe(&tokenizer, vocabulary, merges, NULL, &error) == FORELOOP_ERROR_FORMAT &&
+              error.position_kind == FORELOOP_POSITION_LINE && error.position == 4 &&
+              strstr(error.message, "/merges.txt: line 4: the merge's right part \"x\""),
+          "a merge of no token: %s", error.message);
+    write_file(merges, "\"\\ b\n");
+    CHECK(foreloop_tokenizer_open_bpe(&tokenizer, vocabulary, merges, NULL, &error) == FORELOOP_ERROR_FORMAT &&
+              error.position == 1,
+          "a merge with quotes: %s", error.message);
+    write_file(merges, "a b\n\xff b\n");
+    CHECK(foreloop_tokenizer_open_bpe(&tokenizer, vocabulary, merges, NULL, &error) == FORELOOP_ERROR_FORMAT &&
+              error.position == 2 && strstr(error.message, "/merges.txt: line 2: invalid UTF-8"),
+          "a merge that is not UTF-8: %s", error.message);
+    write_file(merges, "");
+    write_file(vocabulary, "{\"a\": 0, \"b\": 0}");
+    CHECK(foreloop_tokenizer_open_bpe(&tokenizer, vocabulary, merges, NULL, &error) == FORELOOP_ERROR_FORMAT &&
+              error.position_kind == FORELOOP_POSITION_BYTE && error.position == 16 &&
+              strstr(error.message, "/vocab.json: byte 16: the tokens \"a\" and \"b\" have the same id"),
+          "two tokens with one id: %s", error.message);
+    CHECK(foreloop_tokenizer_open_bpe(&tokenizer, vocabulary, merges, NULL, NULL) == FORELOOP_ERROR_FORMAT, "untold");
 
     write_file(lines, "[PAD]\n[UNK]\n[CLS]\n[SEP]\nab\n##c\nAb\n");
     CHECK(foreloop_tokenizer_open_wordpiece(&tokenizer, lines, NULL, &error) == FORELOOP_OK, "%s", error.message);
@@ -278,6 +299,11 @@ static void test_files(void) {
     CHECK(foreloop_tokenizer_open_wordpiece(&tokenizer, lines, NULL, &error) == FORELOOP_ERROR_MISMATCH &&
               strstr(error.message, "[CLS]"),
           "a vocabulary without special tokens: %s", error.message);
+    write_file(lines, "[CLS]\n[SEP]\n\n\xff\nb\n");
+    CHECK(foreloop_tokenizer_open_wordpiece(&tokenizer, lines, NULL, &error) == FORELOOP_ERROR_FORMAT &&
+              error.position_kind == FORELOOP_POSITION_LINE && error.position == 4 &&
+              strstr(error.message, "/vocab.txt: line 4: invalid UTF-8"),
+          "a token that is not UTF-8: %s", error.message);
     CHECK(foreloop_tokenizer_open_wordpiece(NULL, lines, NULL, &error) == FORELOOP_ERROR_ARGUMENT, "NULL");
     (void)unlink(vocabulary);
     (void)unlink(merges);
