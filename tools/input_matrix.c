@@ -149,7 +149,7 @@ static int fail_header_only(const char *name, const csv_line *line) {
     size_t column = 0;
     while (parse_value(line->fields[column], &value))
         column++;
-    return fail_field(name, "no rows of features in it, only a header: ", line, column);
+    return fail_field(name, "no rows of features in it, only a header, or a row that went wrong: ", line, column);
 }
 
 static int append_row(input_matrix *matrix, size_t *capacity, const csv_line *line, const char *name) {

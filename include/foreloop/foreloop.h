@@ -369,7 +369,8 @@ typedef struct foreloop_gbdt_options {
     const char *const *feature_names; /* the columns of a dump by name. NULL: names that are all f0, f1 ... are */
     size_t feature_name_count;        /* columns by number; other names take columns as they first occur */
     /* Every format: uses the trees of iterations begin <= i < end only, each iteration being num_parallel_tree trees
-     * for each output. Both 0: all trees, as Booster.predict does, also when the file has a best_iteration. */
+     * for each output; an end of 0 is behind the last. Both 0: all trees, as Booster.predict does, also when the file
+     * has a best_iteration. An empty range leaves the base score. */
     size_t iteration_begin;
     size_t iteration_end;
     foreloop_tier tier; /* the highest that may be used, for every format */

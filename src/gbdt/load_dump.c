@@ -125,11 +125,11 @@ static foreloop_status read_feature(dump_loader *loader, uint32_t *feature) {
     return FORELOOP_OK;
 }
 
-/* The number in "f12"; false for other names. */
+/* The number in "f12"; false for other names, such as "f012". */
 static bool default_name(const char *name, size_t *number) {
     int64_t value;
     size_t length = strlen(name);
-    if (name[0] != 'f' || length < 2 || strspn(name + 1, "0123456789") != length - 1)
+    if (name[0] != 'f' || length < 2 || (name[1] == '0' && length > 2) || strspn(name + 1, "0123456789") != length - 1)
         return false;
     if (!foreloop_parse_int64(name + 1, length - 1, &value) || value >= FORELOOP_GBDT_FEATURE)
         return false;

@@ -63,6 +63,16 @@ static foreloop_status read_parameters(foreloop_gbdt_tree_loader *loader) {
     }
 }
 
+/* XGBoost places trees by their ids. Files hold them in order; a file that does not would be another model. */
+static foreloop_status read_id(foreloop_gbdt_tree_loader *loader) {
+    size_t id;
+    FORELOOP_TRY(foreloop_gbdt_read_count(loader->json, FORELOOP_GBDT_MAX_COUNT, &id));
+    if (id == loader->gbdt->source_count)
+        return FORELOOP_OK;
+    return foreloop_json_fail(loader->json, "tree %zu has the id %zu: trees stand in the order of their ids",
+                              loader->gbdt->source_count, id);
+}
+
 static foreloop_status read_field(foreloop_gbdt_tree_loader *loader, foreloop_text key) {
     for (int i = 0; i < FORELOOP_GBDT_INTEGER_COLUMNS; i++)
         if (foreloop_text_is(key, integer_names[i]))
@@ -72,6 +82,8 @@ static foreloop_status read_field(foreloop_gbdt_tree_loader *loader, foreloop_te
             return foreloop_json_floats(loader->json, &loader->floats[i]);
     if (foreloop_text_is(key, "categories"))
         return read_categories(loader);
+    if (foreloop_text_is(key, "id"))
+        return read_id(loader);
     if (foreloop_text_is(key, "tree_param"))
         return read_parameters(loader);
     return foreloop_json_skip(loader->json);

@@ -170,6 +170,10 @@ float foreloop_gbdt_margin(const foreloop_gbdt *gbdt, const float *row);
 void foreloop_gbdt_margin_block(const foreloop_gbdt *gbdt, const float *values, size_t stride, size_t row_count,
                                 float *margins);
 
+/* foreloop_gbdt_predict after its checks, for rows of at least read_end columns. */
+void foreloop_gbdt_predict_checked(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
+                                   int margin, float *outputs);
+
 /* For the scorer: used[feature_count] = 1 for each feature that a tree in use reads, 0 for the others. */
 void foreloop_gbdt_used_features(const foreloop_gbdt *gbdt, unsigned char *used);
 

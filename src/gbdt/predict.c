@@ -281,6 +281,12 @@ foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *ro
         rows = gbdt->base_margins;
         stride = 0;
     }
+    foreloop_gbdt_predict_checked(gbdt, rows, row_count, stride, margin, outputs);
+    return FORELOOP_OK;
+}
+
+void foreloop_gbdt_predict_checked(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
+                                   int margin, float *outputs) {
     const bool classes = !margin && gbdt->objective->transform == FORELOOP_TRANSFORM_CLASS;
     for (size_t r = 0; r < row_count; r += ROWS) {
         const size_t count = row_count - r < ROWS ? row_count - r : ROWS;
@@ -293,5 +299,4 @@ foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *ro
         for (size_t i = 0; !margin && i < count; i++)
             foreloop_gbdt_transform_row(gbdt->objective, margins + i * gbdt->output_count, gbdt->output_count);
     }
-    return FORELOOP_OK;
 }

@@ -84,12 +84,13 @@ static void write_leaf_indices(const foreloop_gbdt *gbdt, const foreloop_gbdt_ro
         }
 }
 
-/* Copies rows to be predicted into a block, which has feature_count columns. */
+/* Copies rows to be predicted into a block of the columns up to the last that a tree reads: a model may count
+ * features by the hundred million that it never reads. */
 static void fill_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_rows *rows, size_t first, size_t count,
                        float *block) {
     for (size_t r = 0; r < count; r++)
         for (size_t f = 0; f < gbdt->read_end; f++)
-            block[r * gbdt->feature_count + f] = foreloop_gbdt_value(rows, first + r, (uint32_t)f);
+            block[r * gbdt->read_end + f] = foreloop_gbdt_value(rows, first + r, (uint32_t)f);
 }
 
 /* Margins or predictions of rows that foreloop_gbdt_predict cannot take as they lie. */
@@ -97,16 +98,13 @@ static foreloop_status predict_copies(const foreloop_gbdt *gbdt, const foreloop_
                                       float *outputs, foreloop_error *error) {
     const size_t block_rows = rows->row_count < 64 ? rows->row_count : 64;
     const size_t per_row = margin || gbdt->objective->transform != FORELOOP_TRANSFORM_CLASS ? gbdt->output_count : 1;
-    float *block = NULL;
-    if (gbdt->feature_count <= SIZE_MAX / sizeof *block)
-        block = foreloop_allocate_zeroed(&gbdt->allocator, block_rows, gbdt->feature_count * sizeof *block);
+    float *block = foreloop_allocate(&gbdt->allocator, block_rows, (gbdt->read_end + 1) * sizeof *block);
     if (!block)
-        return foreloop_fail_memory(error, block_rows, gbdt->feature_count, "a block of rows");
+        return foreloop_fail_memory(error, block_rows, gbdt->read_end * sizeof *block, "a block of rows");
     for (size_t first = 0; first < rows->row_count; first += block_rows) {
         size_t count = rows->row_count - first < block_rows ? rows->row_count - first : block_rows;
         fill_block(gbdt, rows, first, count, block);
-        /* Cannot fail: its arguments were checked. */
-        foreloop_gbdt_predict(gbdt, block, count, gbdt->feature_count, margin, outputs + first * per_row, error);
+        foreloop_gbdt_predict_checked(gbdt, block, count, gbdt->read_end, margin, outputs + first * per_row);
     }
     foreloop_release(&gbdt->allocator, block);
     return FORELOOP_OK;

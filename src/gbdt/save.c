@@ -3,6 +3,7 @@
 #include "common/number.h"
 #include "gbdt/model.h"
 #include "gbdt/objective.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,9 +30,14 @@ static void put_integer(tree_writer *writer, int64_t value) {
     put_bytes(writer, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)value));
 }
 
-/* XGBoost takes a number without fraction and exponent for an integer. */
+/* XGBoost takes a number without fraction and exponent for an integer; what is not finite it spells as JavaScript does.
+ */
 static void put_float(tree_writer *writer, float value) {
     char text[FORELOOP_NUMBER_TEXT_SIZE];
+    if (!isfinite(value)) {
+        put(writer, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+        return;
+    }
     const size_t length = foreloop_format_float(value, text);
     put_bytes(writer, text, length);
     if (strcspn(text, ".eE") == length)

@@ -285,7 +285,7 @@ bad_row '"1,5",2\n' "column 1: '1,5' is not a number"
 bad_row '1\t2\n' "'1?2' is not a number; separate columns by commas"
 bad_row 'a;b\n1;2\n' "line 2, column 1: '1;2' is not a number; separate"
 bad_row '1\0,2\n3,4\n' "line 1, column 1: '1?' is not a number"
-bad_row 'a,b\n' "no rows of features in it, only a header: line 1, column 1: 'a'"
+bad_row 'a,b\n' "no rows of features in it, only a header, or a row that went wrong: line 1, column 1: 'a'"
 printf '0,1\n1,0\n' >"$directory/f.csv"
 run predict --ranker "$directory/dump.json" --base-score 0 "$directory/f.csv"
 check "a first row that counts is a row" out_is "-0.25

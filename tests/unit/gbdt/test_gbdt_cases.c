@@ -320,6 +320,12 @@ static void test_dump_names(void) {
     CHECK(!used[0] && used[1] && !used[2] && used[3], "features that the trees read");
     foreloop_gbdt_close(gbdt);
 
+    gbdt = opened(NAMED("f01", "f1"), &options);
+    foreloop_gbdt_get_info(gbdt, &info);
+    CHECK(info.feature_count == 2 && strcmp(foreloop_gbdt_feature_name(gbdt, 0), "f01") == 0,
+          "f01 is a name, and another column than f1");
+    foreloop_gbdt_close(gbdt);
+
     gbdt = opened(NAMED("a", "b"), &options);
     foreloop_gbdt_get_info(gbdt, &info);
     foreloop_gbdt_predict(gbdt, row, 1, 2, 1, &output, NULL);
@@ -493,6 +499,58 @@ static void test_structure(void) {
         .trees = "{\"left_children\":[3,-1,-1,-1],\"right_children\":[2,-1,-1,-1],\"default_left\":[0,0,0,0],"
                  "\"split_indices\":[0,2147483647,0,0],\"split_conditions\":[0,NaN,5,6]}"});
     CHECK(margin_at(pruned, NULL, -1) == 6 && margin_at(pruned, NULL, 1) == 5, "deleted nodes are left out");
+}
+
+#define IDENTIFIED(id, value)                                                                                          \
+    "{\"id\":" id ",\"left_children\":[-1],\"right_children\":[-1],\"default_left\":[0],\"split_indices\":[0],"        \
+    "\"split_conditions\":[" value "]}"
+
+static void test_ids(void) {
+    CHECK(margin_at(save((model_text){.trees = IDENTIFIED("0", "1") "," IDENTIFIED("1", "2"), .tree_info = "0,0"}),
+                    NULL, 0) == 3,
+          "trees in the order of their ids");
+    check_refused(save((model_text){.trees = IDENTIFIED("1", "1") "," IDENTIFIED("0", "2"), .tree_info = "0,0"}), NULL,
+                  FORELOOP_ERROR_FORMAT, "tree 0 has the id 1", "trees out of order");
+    check_refused(save((model_text){.trees = IDENTIFIED("0", "1") "," IDENTIFIED("0", "2"), .tree_info = "0,0"}), NULL,
+                  FORELOOP_ERROR_FORMAT, "tree 1 has the id 0", "an id twice");
+}
+
+/* Infinite thresholds and statistics that are not finite, as files may hold them. */
+static void test_saving_not_finite(void) {
+    static char buffer[4096];
+    static const char *const thresholds[] = {"Infinity", "-Infinity", "NaN"};
+    for (int i = 0; i < 3; i++) {
+        char tree[512];
+        size_t needed = 0;
+        snprintf(tree, sizeof tree,
+                 "{\"left_children\":[1,-1,-1],\"right_children\":[2,-1,-1],\"default_left\":[0,0,0],\"split_indices\":"
+                 "[0,0,0],"
+                 "\"split_conditions\":[%s,-1,1],\"loss_changes\":[%s,0,0],\"sum_hessian\":[%s,1,1],"
+                 "\"base_weights\":[0,0,0]}",
+                 thresholds[i], thresholds[2 - i], thresholds[(i + 1) % 3]);
+        foreloop_gbdt *gbdt = opened(save((model_text){.trees = tree}), NULL);
+        const float before = predict_one(gbdt, 5, 1);
+        CHECK(foreloop_gbdt_save_memory(gbdt, buffer, sizeof buffer - 1, &needed, NULL) == FORELOOP_OK, "save %s",
+              thresholds[i]);
+        buffer[needed] = '\0';
+        foreloop_gbdt_close(gbdt);
+        CHECK(margin_at(buffer, NULL, 5) == before, "and open what was saved");
+    }
+}
+
+/* A file may count many more features than its trees read. */
+static void test_many_features(void) {
+    static const float row[4] = {1, 0, 0, 0};
+    foreloop_gbdt_rows rows = {
+        .size = sizeof rows, .values = row, .row_count = 1, .column_count = 4, .row_stride = 4, .column_stride = 1};
+    float output = 0;
+    foreloop_gbdt *gbdt =
+        opened(save((model_text){.trees = STUMP("0.5", "0,0,0"),
+                                 .parameters = "\"base_score\":\"0E0\",\"num_feature\":\"536870000\""}),
+               NULL);
+    CHECK(foreloop_gbdt_predict_rows(gbdt, &rows, FORELOOP_GBDT_MARGIN, &output, NULL) == FORELOOP_OK && output == 1,
+          "a row of the columns that are read");
+    foreloop_gbdt_close(gbdt);
 }
 
 /* ---- Vector leaves ----------------------------------------------------------------------------------------------- */
@@ -669,6 +727,9 @@ int main(int argc, char **argv) {
     test_unsupported();
     test_unknown_keys();
     test_structure();
+    test_ids();
+    test_saving_not_finite();
+    test_many_features();
     test_vector_leaves();
     test_weights();
     test_calls();
