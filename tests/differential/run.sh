@@ -34,7 +34,7 @@ trap 'rm -f "$log"' EXIT
 for test in tests/differential/test_*.py; do
     echo "== $test"
     PYTHONPATH=integrations/python "$environment/bin/python" "$test" $([ $full = 1 ] && echo --full) 2>&1 | tee "$log" || true
-    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
+    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1 || true)
     if [ -z "$counts" ]; then
         failed=$((failed + 1))
     else

@@ -145,7 +145,7 @@ def test_random(library, root, count, states):
         label = "{kind} {layers}x{hidden}/{heads}, {inner}, {activation}".format(**shape)
         cases = list(sequences(config, random))
         for tier, name in tiers(library):
-            with library.transformer(directory, tier) as transformer:
+            with library.transformer(directory, tier=tier) as transformer:
                 for ids, types in cases:
                     check_close(transformer.hidden(ids, types), expected(ids, types),
                                 f"{label}, {len(ids)} tokens, {name}")
@@ -256,7 +256,7 @@ def test_codebert_size(library, root):
     cases = [random.integers(0, 50265, length) for length in (1, 16, 130, 512)]
     expected = [states(ids, None) for ids in cases]
     for tier, name in tiers(library):
-        with library.transformer(directory, tier) as transformer:
+        with library.transformer(directory, tier=tier) as transformer:
             for ids, hidden in zip(cases, expected):
                 start = time.monotonic()
                 actual = transformer.hidden(ids)
@@ -289,7 +289,7 @@ def test_minilm(library):
                 hidden = model(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state[0]
             cases.append((ids, hidden.numpy(), torch.nn.functional.normalize(hidden.mean(0), dim=0).numpy()))
     for tier, name in tiers(library):
-        with library.transformer(directory, tier) as transformer:
+        with library.transformer(directory, tier=tier) as transformer:
             together = transformer.encode_batch(texts)
             for text, (ids, hidden, vector), batched in zip(texts, cases, together):
                 label = f"of {len(ids)} tokens, {name}"
