@@ -1,2 +1,0 @@
-/* All kernels, for the emulation. */
-#include "emulation.h"
