@@ -13,7 +13,9 @@
 
 /* Inputs of a piece. Each piece has a sum of its own, so that the rounding errors of a long sum stay small: results
  * depend on DEPTH in their last bits, and on no other block size. A piece is 48 KiB (AVX-512), and what of x belongs to
- * it 84 KiB: they fit every second-level cache. */
+ * it 84 KiB: they fit every second-level cache. Twice the rows, two thirds or twice the inputs, and half or twice the
+ * distance of the tile's prefetches change its speed by less than it varies (3 %) on a machine with 2 MiB of that
+ * cache. */
 enum { DEPTH = 384, BLOCK_TILES = LANES == 16 ? 4 : 8, BLOCK_ROWS = BLOCK_TILES * TILE_ROWS };
 
 static size_t smaller(size_t a, size_t b) {
