@@ -23,16 +23,29 @@ static foreloop_status reserve_key(foreloop_actions *actions, foreloop_error *er
                             sizeof *actions->notes, error);
 }
 
-/* Room for the rows of `count` actions, of which the first `filled` are there. */
+/* Room for the rows of `count` actions, of which the first `filled` are there: rows and slices behind each other in one
+ * block, which for some thousand actions is large enough for huge pages. */
 static foreloop_status reserve_rows(foreloop_actions *actions, size_t filled, size_t count, foreloop_error *error) {
-    const foreloop_allocator *allocator = &actions->allocator;
-    const size_t stride = actions->plan->row_stride;
-    for (size_t i = 0; i < actions->plan->slice_count; i++)
-        FORELOOP_TRY(foreloop_reserve(allocator, &actions->slices[i], &actions->slice_capacities[i],
-                                      filled * FORELOOP_TRANSH_SLICE, count * FORELOOP_TRANSH_SLICE,
-                                      sizeof **actions->slices, error));
-    return foreloop_reserve(allocator, &actions->rows, &actions->rows_capacity, filled * stride, count * stride,
-                            sizeof *actions->rows, error);
+    const size_t stride = actions->plan->row_stride, slices = actions->plan->slice_count;
+    const size_t size = stride + slices * FORELOOP_TRANSH_SLICE;
+    if (count <= actions->rows_capacity)
+        return FORELOOP_OK;
+    const size_t capacity = count < 2 * actions->rows_capacity ? 2 * actions->rows_capacity : count;
+    float *grown = foreloop_allocate(&actions->allocator, capacity, size * sizeof *grown);
+    if (!grown)
+        return foreloop_fail_memory(error, capacity, size * sizeof *grown, "the rows of actions");
+    float *at = grown + capacity * stride;
+    if (filled)
+        memcpy(grown, actions->rows, filled * stride * sizeof *grown);
+    for (size_t i = 0; i < slices; i++, at += capacity * FORELOOP_TRANSH_SLICE) {
+        if (filled)
+            memcpy(at, actions->slices[i], filled * FORELOOP_TRANSH_SLICE * sizeof *at);
+        actions->slices[i] = at;
+    }
+    foreloop_release(&actions->allocator, actions->rows);
+    actions->rows = grown;
+    actions->rows_capacity = capacity;
+    return FORELOOP_OK;
 }
 
 /* ---- Look-up ---- */
@@ -111,9 +124,8 @@ static foreloop_status allocate_scratch(foreloop_actions *actions, foreloop_erro
     actions->hints = foreloop_allocate_zeroed(allocator, FORELOOP_TEXT_HINTS, sizeof *actions->hints);
     actions->order = foreloop_allocate_zeroed(allocator, orders, sizeof *actions->order);
     actions->slices = foreloop_allocate_zeroed(allocator, slices, sizeof *actions->slices);
-    actions->slice_capacities = foreloop_allocate_zeroed(allocator, slices, sizeof *actions->slice_capacities);
     if (!actions->hidden || !actions->phi || !actions->embedding || !actions->keys || !actions->kind_ends ||
-        !actions->hints || !actions->order || !actions->slices || !actions->slice_capacities)
+        !actions->hints || !actions->order || !actions->slices)
         return foreloop_fail_memory(error, orders, sizeof *actions->order, "the action table");
     FORELOOP_TRY(grow_slots(actions, error));
     FORELOOP_TRY(reserve_key(actions, error));
@@ -156,10 +168,7 @@ void foreloop_actions_close(foreloop_actions *actions) {
     foreloop_release(&allocator, actions->kinds);
     foreloop_release(&allocator, actions->values);
     foreloop_release(&allocator, actions->rows);
-    for (size_t i = 0; actions->slices && i < actions->plan->slice_count; i++)
-        foreloop_release(&allocator, actions->slices[i]);
     foreloop_release(&allocator, actions->slices);
-    foreloop_release(&allocator, actions->slice_capacities);
     foreloop_release(&allocator, actions->notes);
     foreloop_release(&allocator, actions->slots);
     foreloop_release(&allocator, actions->hidden);
