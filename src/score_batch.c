@@ -184,15 +184,22 @@ static int8_t *block_codes(const foreloop_scorer *scorer, size_t block) {
     return scorer->codes + block * scorer->coding.codes_size;
 }
 
+/* Where rows do not stay in the second-level cache, those of the next group are fetched ahead. */
+static size_t segments_behind(const foreloop_scorer *scorer, size_t group, size_t row_size) {
+    enum { STAYS = 1 << 20 };
+    const bool stays = scorer->actions->count <= STAYS / sizeof(float) / row_size;
+    return stays ? 0 : scorer->segment_begin[group + 2] - scorer->segment_begin[group + 1];
+}
+
 /* Stage 1, of one group, whose lanes of a block begin at `values`. */
-static void take_steps(foreloop_scorer *scorer, batch *all, size_t first, size_t own, size_t group, float *values) {
+static void take_steps(foreloop_scorer *scorer, const batch *all, size_t first, size_t own, size_t group,
+                       float *values) {
     const foreloop_transh_program *program = &scorer->program;
     const foreloop_transh_f32 *kernels = foreloop_scorer_kernels(scorer);
-    const size_t begin = scorer->segment_begin[group], kinds = program->kinds;
+    const size_t begin = scorer->segment_begin[group], end = scorer->segment_begin[group + 1], kinds = program->kinds;
     const float *states = scorer->slots + FORELOOP_SLOT_OWN * program->state_size;
-    const size_t end = (size_t)(plan_group(all, first, own, scorer->segments + begin) - scorer->segments);
-    kernels->steps(program, scorer->segments + begin, end - begin, scorer->slots);
-    scorer->segment_begin[group + 1] = end;
+    kernels->steps(program, scorer->segments + begin, end - begin, segments_behind(scorer, group, program->row_stride),
+                   scorer->slots);
     scorer->used_counts[group] = foreloop_transh_gather_f32(program, states, scorer->used + group * kinds,
                                                             scorer->gamma + group * kinds * GROUP);
     kernels->finish_aggregates(program, states, scorer->lane_values + program->latent, values, BLOCK);
@@ -204,7 +211,7 @@ static void take_steps(foreloop_scorer *scorer, batch *all, size_t first, size_t
 }
 
 /* Stage 1, of one block. */
-static void begin_block(foreloop_scorer *scorer, batch *all, size_t first, size_t own, size_t block) {
+static void begin_block(foreloop_scorer *scorer, const batch *all, size_t first, size_t own, size_t block) {
     const foreloop_transh_program *program = &scorer->program;
     float *const values = block_values(scorer, block);
     for (size_t done = 0; done < own; done += GROUP)
@@ -222,7 +229,8 @@ static void form_slice(foreloop_scorer *scorer, size_t slice, size_t block, size
     for (size_t done = 0; done < own; done += GROUP) {
         const size_t group = block * GROUPS + done / GROUP;
         const size_t begin = scorer->segment_begin[group], end = scorer->segment_begin[group + 1];
-        kernels->sums(program, slice, scorer->segments + begin, end - begin, sums, SLICE);
+        kernels->sums(program, slice, scorer->segments + begin, end - begin, segments_behind(scorer, group, SLICE),
+                      sums, SLICE);
         kernels->finish_slice(program, slice, sums + FORELOOP_SLOT_OWN * SLICE, SLICE,
                               scorer->used + group * program->kinds, scorer->used_counts[group],
                               scorer->gamma + group * program->kinds * GROUP, scorer->lane_values, values + done,
@@ -232,26 +240,44 @@ static void form_slice(foreloop_scorer *scorer, size_t slice, size_t block, size
                block_codes(scorer, block));
 }
 
-/* Scores candidates from `first` on, a chunk at the most; returns their number. */
-static size_t score_chunk(foreloop_scorer *scorer, batch *all, size_t first, float *scores) {
-    size_t count = 0;
+/* Plans the rollouts of candidates from `first` on, a chunk at the most; returns their number. */
+static size_t plan_chunk(foreloop_scorer *scorer, batch *all, size_t first) {
     const size_t left = all->count - first;
-    scorer->segment_begin[0] = 0;
-    for (size_t block = 0;
-         count < left && block < FORELOOP_CHUNK_BLOCKS &&
-         scorer->segment_begin[block * GROUPS] + GROUPS * FORELOOP_GROUP_SEGMENTS <= FORELOOP_CHUNK_SEGMENTS;
-         block++) {
-        const size_t own = left - count < BLOCK ? left - count : BLOCK;
-        begin_block(scorer, all, first + count, own, block);
+    size_t count = 0, group = 0, end = 0;
+    for (; count < left && group < scorer->chunk_blocks * GROUPS &&
+           end + FORELOOP_GROUP_SEGMENTS <= scorer->segment_limit;
+         group++) {
+        const size_t own = left - count < GROUP ? left - count : GROUP;
+        scorer->segment_begin[group] = end;
+        end = (size_t)(plan_group(all, first + count, own, scorer->segments + end) - scorer->segments);
         count += own;
     }
+    scorer->segment_begin[group] = scorer->segment_begin[group + 1] = end; /* behind the last one is none */
+    return count;
+}
+
+/* The trees read a block's codes in no order. */
+static void fetch_codes(const foreloop_scorer *scorer, size_t block) {
+    const int8_t *const codes = block_codes(scorer, block);
+    for (size_t i = 0; i < scorer->coding.codes_size; i += 64)
+        __builtin_prefetch(codes + i, 0, 2);
+}
+
+/* Scores candidates from `first` on, a chunk at the most; returns their number. */
+static size_t score_chunk(foreloop_scorer *scorer, batch *all, size_t first, float *scores) {
+    const size_t count = plan_chunk(scorer, all, first);
+    for (size_t done = 0; done < count; done += BLOCK)
+        begin_block(scorer, all, first + done, count - done < BLOCK ? count - done : BLOCK, done / BLOCK);
     for (size_t slice = 0; slice < foreloop_transh_slice_count(scorer->program.latent); slice++)
         for (size_t done = 0; done < count; done += BLOCK)
             form_slice(scorer, slice, done / BLOCK, count - done < BLOCK ? count - done : BLOCK);
-    for (size_t done = 0; done < count; done += BLOCK)
+    for (size_t done = 0; done < count; done += BLOCK) {
+        if (count - done > BLOCK)
+            fetch_codes(scorer, done / BLOCK + 1);
         foreloop_gbdt_margin_codes(&scorer->coding, block_codes(scorer, done / BLOCK),
                                    block_values(scorer, done / BLOCK), BLOCK,
                                    count - done < BLOCK ? count - done : BLOCK, scores + done);
+    }
     return count;
 }
 
@@ -261,9 +287,9 @@ static void score_few(foreloop_scorer *scorer, batch *all, float *scores) {
     const foreloop_transh_f32 *kernels = foreloop_scorer_kernels(scorer);
     const size_t count = (size_t)(plan_group(all, 0, all->count, scorer->segments) - scorer->segments);
     float lengths[GROUP] = {0};
-    kernels->steps(program, scorer->segments, count, scorer->slots);
+    kernels->steps(program, scorer->segments, count, 0, scorer->slots);
     for (size_t slice = 0; slice < foreloop_transh_slice_count(program->latent); slice++)
-        kernels->sums(program, slice, scorer->segments, count, scorer->slots + slice * SLICE, program->state_size);
+        kernels->sums(program, slice, scorer->segments, count, 0, scorer->slots + slice * SLICE, program->state_size);
     known_lengths(all, 0, all->count, lengths);
     for (size_t i = 0; i < all->count; i++)
         scores[i] = score_state(scorer, scorer->slots + (FORELOOP_SLOT_OWN + i) * program->state_size, lengths[i]);

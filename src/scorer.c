@@ -29,7 +29,7 @@ static foreloop_status set_hardware(foreloop_hardware *own, const foreloop_hardw
 }
 
 static size_t room_for_blocks(const foreloop_scorer *scorer) {
-    return scorer->coding.reads_values ? FORELOOP_CHUNK_BLOCKS : 1;
+    return scorer->coding.reads_values ? scorer->chunk_blocks : 1;
 }
 
 /* A value of the hardware is the same in all candidates. */
@@ -75,32 +75,41 @@ static void connect_values(foreloop_scorer *scorer) {
     }
 }
 
+static void size_chunk(foreloop_scorer *scorer) {
+    const size_t size = scorer->coding.codes_size ? scorer->coding.codes_size : 1, fit = FORELOOP_CHUNK_CODES / size;
+    scorer->chunk_blocks = fit < FORELOOP_CHUNK_LEAST_BLOCKS ? FORELOOP_CHUNK_LEAST_BLOCKS
+                           : fit < FORELOOP_CHUNK_BLOCKS     ? fit
+                                                             : FORELOOP_CHUNK_BLOCKS;
+    scorer->segment_limit = 2 * scorer->chunk_blocks * BLOCK + FORELOOP_GROUP_SEGMENTS;
+}
+
 static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error *error) {
     const foreloop_model *model = scorer->model;
     const foreloop_allocator *allocator = &model->allocator;
     const size_t values = scorer->value_count + 1, state_size = scorer->program.state_size;
     const size_t lanes = scorer->program.latent + scorer->program.aggregates, kinds = scorer->program.kinds;
     const size_t slices = foreloop_transh_slice_count(scorer->program.latent);
+    const size_t blocks = scorer->chunk_blocks, groups = blocks * (BLOCK / FORELOOP_GROUP);
     const size_t complete = foreloop_rollout_program(&model->rollout, true).state_size + model->rollout.latent_stride;
     scorer->value_columns = foreloop_allocate(allocator, values, sizeof *scorer->value_columns);
     scorer->lane_values = foreloop_allocate(allocator, lanes, sizeof *scorer->lane_values);
     scorer->next_values = foreloop_allocate(allocator, values, sizeof *scorer->next_values);
     scorer->own_values = foreloop_allocate(allocator, values, sizeof *scorer->own_values);
-    scorer->codes = foreloop_allocate_zeroed(allocator, FORELOOP_CHUNK_BLOCKS, scorer->coding.codes_size);
+    scorer->codes = foreloop_allocate_zeroed(allocator, blocks, scorer->coding.codes_size);
     scorer->blocks = foreloop_allocate_zeroed(allocator, values, room_for_blocks(scorer) * BLOCK * sizeof(float));
     scorer->row = foreloop_allocate_zeroed(allocator, scorer->ranker.column_count + 1, sizeof(float));
     scorer->slots = foreloop_allocate_zeroed(allocator, FORELOOP_SLOTS, state_size * sizeof(float));
     scorer->sums = foreloop_allocate_zeroed(allocator, slices, FORELOOP_SLOTS * SLICE * sizeof(float));
     scorer->complete = foreloop_allocate(allocator, complete, sizeof(float));
-    scorer->segments = foreloop_allocate(allocator, FORELOOP_CHUNK_SEGMENTS, sizeof *scorer->segments);
-    scorer->segment_begin = foreloop_allocate(allocator, FORELOOP_CHUNK_GROUPS + 1, sizeof *scorer->segment_begin);
-    scorer->used_counts = foreloop_allocate(allocator, FORELOOP_CHUNK_GROUPS, sizeof *scorer->used_counts);
-    scorer->used = foreloop_allocate(allocator, kinds, FORELOOP_CHUNK_GROUPS * sizeof *scorer->used);
-    scorer->gamma = foreloop_allocate(allocator, kinds, FORELOOP_CHUNK * sizeof(float));
+    scorer->segments = foreloop_allocate(allocator, scorer->segment_limit, sizeof *scorer->segments);
+    scorer->segment_begin = foreloop_allocate(allocator, groups + 2, sizeof *scorer->segment_begin);
+    scorer->used_counts = foreloop_allocate(allocator, groups, sizeof *scorer->used_counts);
+    scorer->used = foreloop_allocate(allocator, kinds, groups * sizeof *scorer->used);
+    scorer->gamma = foreloop_allocate(allocator, kinds, blocks * BLOCK * sizeof(float));
     if (!scorer->value_columns || !scorer->lane_values || !scorer->next_values || !scorer->own_values ||
         !scorer->codes || !scorer->blocks || !scorer->row || !scorer->slots || !scorer->sums || !scorer->complete ||
         !scorer->segments || !scorer->segment_begin || !scorer->used_counts || !scorer->used || !scorer->gamma)
-        return foreloop_fail_memory(error, FORELOOP_CHUNK_BLOCKS, scorer->coding.codes_size, "the scorer");
+        return foreloop_fail_memory(error, blocks, scorer->coding.codes_size, "the scorer");
     return FORELOOP_OK;
 }
 
@@ -109,6 +118,7 @@ foreloop_status foreloop_scorer_prepare(foreloop_scorer *scorer, foreloop_error 
     for (size_t i = 0; i < scorer->ranker.column_count; i++)
         scorer->value_count += scorer->ranker.reads[i];
     FORELOOP_TRY(foreloop_gbdt_coding_create(&scorer->coding, scorer->ranker.gbdt, &scorer->model->allocator, error));
+    size_chunk(scorer);
     FORELOOP_TRY(allocate_scratch(scorer, error));
     connect_values(scorer);
     return FORELOOP_OK;

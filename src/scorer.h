@@ -10,17 +10,19 @@
 enum {
     FORELOOP_GROUP = FORELOOP_TRANSH_LANES, /* candidates that are rolled out together */
     FORELOOP_BLOCK = 64,                    /* that pass through the trees together */
-    FORELOOP_CHUNK = 4096,                  /* whose sums are formed together, slice by slice */
-    FORELOOP_CHUNK_GROUPS = FORELOOP_CHUNK / FORELOOP_GROUP,
+    /* Whose sums are formed together, slice by slice: so many at the most, and fewer where their codes take more than
+     * what stays in a cache of the second level. */
+    FORELOOP_CHUNK = 4096,
+    FORELOOP_CHUNK_CODES = 3 << 19,
     FORELOOP_CHUNK_BLOCKS = FORELOOP_CHUNK / FORELOOP_BLOCK,
+    FORELOOP_CHUNK_LEAST_BLOCKS = 8,
     /* Slots of rollouts: the empty sequence, prefixes that more candidates begin with, a group's candidates. */
     FORELOOP_SLOT_BEGIN = 0,
     FORELOOP_SLOT_SAVED = 1,
     FORELOOP_SAVED_STATES = 16,
     FORELOOP_SLOT_OWN = FORELOOP_SLOT_SAVED + FORELOOP_SAVED_STATES,
     FORELOOP_SLOTS = FORELOOP_SLOT_OWN + FORELOOP_GROUP,
-    FORELOOP_GROUP_SEGMENTS = FORELOOP_GROUP * (1 + FORELOOP_SAVED_STATES), /* at the most */
-    FORELOOP_CHUNK_SEGMENTS = 2 * FORELOOP_CHUNK + FORELOOP_BLOCK / FORELOOP_GROUP * FORELOOP_GROUP_SEGMENTS
+    FORELOOP_GROUP_SEGMENTS = FORELOOP_GROUP * (1 + FORELOOP_SAVED_STATES) /* at the most */
 };
 
 /* A candidate in the heap of the k best: the worst on top. */
@@ -54,10 +56,11 @@ struct foreloop_scorer {
     uint32_t *own_values;    /* [own_count]: of no lane: lengths, then hardware */
     size_t length_count, own_count;
     foreloop_gbdt_coding coding;
+    size_t chunk_blocks, segment_limit; /* of a chunk */
 
     /* Candidates in blocks: their codes, and their values, hardware filled in. All blocks of a chunk share the room for
      * values, as these are only read to make codes, unless the trees read them too. */
-    int8_t *codes;   /* [FORELOOP_CHUNK_BLOCKS][coding.codes_size] */
+    int8_t *codes;   /* [chunk_blocks][coding.codes_size] */
     float *blocks;   /* [blocks][value_count + 1][FORELOOP_BLOCK] */
     float *row;      /* [columns + 1], hardware filled in */
     float *slots;    /* [FORELOOP_SLOTS][program.state_size] */
@@ -66,11 +69,11 @@ struct foreloop_scorer {
 
     /* A chunk's rollouts: group g has segments segment_begin[g] to segment_begin[g + 1], and the kinds that occur in it
      * with their gammas. */
-    foreloop_transh_segment *segments; /* [FORELOOP_CHUNK_SEGMENTS] */
-    size_t *segment_begin;             /* [FORELOOP_CHUNK_GROUPS + 1] */
-    size_t *used_counts;               /* [FORELOOP_CHUNK_GROUPS] */
-    uint32_t *used;                    /* [FORELOOP_CHUNK_GROUPS][program.kinds] */
-    float *gamma;                      /* [FORELOOP_CHUNK_GROUPS][program.kinds][FORELOOP_GROUP] */
+    foreloop_transh_segment *segments; /* [segment_limit] */
+    size_t *segment_begin;             /* [groups of a chunk + 2] */
+    size_t *used_counts;               /* [groups of a chunk] */
+    uint32_t *used;                    /* [groups of a chunk][program.kinds] */
+    float *gamma;                      /* [groups of a chunk][program.kinds][FORELOOP_GROUP] */
 
     /* The stream of foreloop_topk_*; heap_limit is k. */
     foreloop_ranked *heap;

@@ -25,7 +25,7 @@ static void list_entries(foreloop_gbdt_coding *coding) {
     for (size_t chunk = layout->chunk_count; chunk-- > 0;)
         for (size_t i = layout->chunks[chunk].feature_end; i-- > layout->chunks[chunk].feature_begin;)
             coding->entries[--coding->begin[layout->features[i].used]] =
-                (struct foreloop_gbdt_coding_entry){(uint32_t)i, (uint32_t)chunk};
+                (struct foreloop_gbdt_coding_entry){(uint32_t)i, coding->first_codes[chunk]};
 }
 
 foreloop_status foreloop_gbdt_coding_create(foreloop_gbdt_coding *coding, const foreloop_gbdt *gbdt,
@@ -55,14 +55,4 @@ void foreloop_gbdt_coding_close(foreloop_gbdt_coding *coding, const foreloop_all
     foreloop_release(allocator, coding->begin);
     foreloop_release(allocator, coding->entries);
     *coding = (foreloop_gbdt_coding){0};
-}
-
-void foreloop_gbdt_code_value(const foreloop_gbdt_coding *coding, size_t u, const float *values, size_t row_count,
-                              int8_t *codes) {
-    const foreloop_gbdt_layout *layout = coding->gbdt->layout;
-    const size_t groups = (row_count + FORELOOP_TREES_GROUP - 1) / FORELOOP_TREES_GROUP;
-    for (uint32_t i = coding->begin[u]; i < coding->begin[u + 1]; i++)
-        layout->kernels.quantise(codes + coding->first_codes[coding->entries[i].chunk],
-                                 foreloop_gbdt_code_stride(layout, row_count), values, groups,
-                                 &layout->features[coding->entries[i].feature], layout->tables);
 }

@@ -14,7 +14,8 @@ typedef struct foreloop_gbdt_coding {
     size_t *first_codes; /* [chunks]: where the codes of each begin */
     uint32_t *begin;     /* [used features + 1] */
     struct foreloop_gbdt_coding_entry {
-        uint32_t feature, chunk;
+        uint32_t feature;
+        size_t first_code;
     } * entries;
 } foreloop_gbdt_coding;
 
@@ -25,8 +26,14 @@ void foreloop_gbdt_coding_close(foreloop_gbdt_coding *coding, const foreloop_all
 
 /* Makes the codes of value u of a block's row_count rows, whole groups of which are read at `values`. `codes` is
  * aligned to 64 bytes. */
-void foreloop_gbdt_code_value(const foreloop_gbdt_coding *coding, size_t u, const float *values, size_t row_count,
-                              int8_t *codes);
+static inline void foreloop_gbdt_code_value(const foreloop_gbdt_coding *coding, size_t u, const float *values,
+                                            size_t row_count, int8_t *codes) {
+    const foreloop_gbdt_layout *layout = coding->gbdt->layout;
+    const size_t groups = (row_count + FORELOOP_TREES_GROUP - 1) / FORELOOP_TREES_GROUP;
+    for (uint32_t i = coding->begin[u]; i < coding->begin[u + 1]; i++)
+        layout->kernels.quantise(codes + coding->entries[i].first_code, foreloop_gbdt_code_stride(layout, row_count),
+                                 values, groups, &layout->features[coding->entries[i].feature], layout->tables);
+}
 
 /* margins[row_count][output_count] of a block, the same bits as foreloop_gbdt_predict, from the codes of all values.
  * Where the coding reads values, value u of row r is values[u * stride + r]. */
