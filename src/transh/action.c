@@ -68,12 +68,16 @@ static uint64_t hash_key(uint32_t kind, const double *values, size_t count) {
     return mix(hash);
 }
 
-/* Equal numbers have equal bits here: there is neither NaN nor -0 among them. */
+/* Equal numbers have equal bits here: there is neither NaN nor -0 among them. All are compared, as where they begin to
+ * differ cannot be foreseen. */
 static bool same_values(const double *a, const double *b, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (a[i] != b[i])
-            return false;
-    return true;
+    uint64_t difference = 0, own, other;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&own, &a[i], sizeof own);
+        memcpy(&other, &b[i], sizeof other);
+        difference |= own ^ other;
+    }
+    return difference == 0;
 }
 
 static size_t find_slot(const foreloop_actions *actions, uint32_t kind, const double *values, uint64_t hash) {
@@ -286,14 +290,28 @@ static foreloop_status find_or_add(foreloop_actions *actions, const action_key *
         entry = (uint32_t)actions->count;
         FORELOOP_TRY(add_key(actions, key, values, slot, error));
     }
-    foreloop_action_note *kept = &actions->notes[entry];
-    if (note->dropped_arguments > kept->dropped_arguments)
-        kept->dropped_arguments = note->dropped_arguments;
+    if (note->dropped_arguments > 0 && note->dropped_arguments > actions->notes[entry].dropped_arguments)
+        actions->notes[entry].dropped_arguments = note->dropped_arguments;
     actions->report.dropped_arguments += note->dropped_arguments;
     actions->report.unknown_values += note->unknown_values;
     actions->report.out_of_range += note->out_of_range;
     *id = entry;
     return FORELOOP_OK;
+}
+
+/* What the host's action and the table's entry for it will be read from is fetched as soon as it is known where it is.
+ */
+static inline void fetch_arguments(const foreloop_action *action) {
+    for (uintptr_t line = 0; line < 3; line++)
+        __builtin_prefetch((const void *)((uintptr_t)action->arguments + 64 * line));
+}
+
+static inline void fetch_entry(const foreloop_actions *actions, const action_key *key) {
+    if (key->kind == actions->vocabulary->kind_count)
+        return;
+    const uint32_t entry = (uint32_t)actions->slots[key->hash & actions->slot_mask];
+    __builtin_prefetch(&actions->kinds[entry]);
+    __builtin_prefetch(actions->values + entry * actions->vocabulary->max_slot_count);
 }
 
 /* Interns the keys of at most RUN actions, up to the first that fails; *done is their number. */
@@ -303,9 +321,13 @@ static foreloop_status intern_run(foreloop_actions *actions, const foreloop_acti
     foreloop_status status = FORELOOP_OK;
     action_key keys[RUN];
     size_t read = 0;
+    for (size_t i = 0; i < count; i++)
+        fetch_arguments(&list[i]);
     while (read < count &&
            (status = read_key(actions, &list[read], &keys[read], actions->keys + read * width, error)) == FORELOOP_OK)
         read++;
+    for (size_t i = 0; i < read; i++)
+        fetch_entry(actions, &keys[i]);
     for (*done = 0; *done < read; ++*done)
         FORELOOP_TRY(find_or_add(actions, &keys[*done], actions->keys + *done * width, &ids[*done], error));
     return status;

@@ -77,9 +77,11 @@ VECTOR_INLINE float add_lanes(const vec parts[PARTS]) {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+enum { PRODUCTS = VECTOR_REGISTERS / 4 };
+
 /* Some rows at a time, as each is a chain of its own. */
 VECTOR_INLINE void products_of_rows(const float *matrix, const float *x, size_t rows, size_t size, float *y) {
-    vec lanes[4][PARTS];
+    vec lanes[PRODUCTS][PARTS];
     for (size_t r = 0; r < rows; r++)
         for (size_t part = 0; part < PARTS; part++)
             lanes[r][part] = vec_set(0);
@@ -94,8 +96,8 @@ VECTOR_INLINE void products_of_rows(const float *matrix, const float *x, size_t 
 
 static void products(const float *matrix, const float *x, size_t rows, size_t size, float *y) {
     size_t r = 0;
-    for (; rows - r >= 4; r += 4)
-        products_of_rows(matrix + r * size, x, 4, size, y + r);
+    for (; rows - r >= PRODUCTS; r += PRODUCTS)
+        products_of_rows(matrix + r * size, x, PRODUCTS, size, y + r);
     for (; r < rows; r++)
         products_of_rows(matrix + r * size, x, 1, size, y + r);
 }
