@@ -29,11 +29,11 @@ struct foreloop_actions {
     size_t count;         /* entries in use, with entry 0: FORELOOP_ACTION_UNKNOWN */
     uint32_t *kinds;      /* [capacity] */
     double *values;       /* [capacity][max_slot_count], FORELOOP_SLOT_ABSENT behind the kind's slots */
-    float *rows;          /* [capacity][row_stride]; row 0 is zero */
+    float *rows;          /* [capacity][row_stride], and all slices behind; row 0 is zero */
     float **slices;       /* [slices][capacity][FORELOOP_TRANSH_SLICE]: d; row 0 is zero */
     foreloop_action_note *notes;
-    size_t kinds_capacity, values_capacity, rows_capacity, notes_capacity; /* in elements */
-    size_t *slice_capacities;
+    size_t kinds_capacity, values_capacity, notes_capacity; /* in elements */
+    size_t rows_capacity;                                   /* in actions */
     uint64_t *slots; /* open addressing: upper half of the hash and entry, 0 for free */
     size_t slot_mask;
 
