@@ -2,8 +2,8 @@
 
 Groups are (machine, operator). The relevance of a schedule is its speed relative to the best of its group:
 
-    pairs             all pairs of a group, those with a fast schedule more than others (`pair_gradients`); the groups count by
-                      their size
+    pairs             all pairs of a group, those with a fast schedule more than others (`pair_gradients`); groups count
+                      by their size
     rank:ndcg         round(grades x (best time / time) ^ power), the gain being exponential or, with exponential false,
                       the relevance itself
     rank:pairwise     log(best time / time): only its order counts, all pairs alike
@@ -48,8 +48,8 @@ def relevance(times, settings):
 
 
 def pair_gradients(groups, top):
-    """xgboost's custom objective: logistic loss of each pair (a, b) with t_a < t_b, weighted by 1 - top + top v^2, where v is
-    the speed of a relative to the best of the group."""
+    """xgboost's custom objective: logistic loss of each pair (a, b) with t_a < t_b, weighted by 1 - top + top v^2,
+    where v is the speed of a relative to the best of the group."""
     sizes = [len(times) for _, times in groups]
     used = np.arange(max(sizes))[None, :] < np.array(sizes)[:, None]
     times = np.full(used.shape, np.inf)
@@ -83,8 +83,9 @@ def matrix(groups, names, settings=None):
 
 def train(groups, names, settings):
     own = settings.objective == "pairs"
-    parameters = {"objective": "rank:pairwise" if own else settings.objective, "max_depth": settings.depth, "eta": settings.eta,
-                  "subsample": settings.subsample, "colsample_bynode": settings.columns, "tree_method": "hist",
+    parameters = {"objective": "rank:pairwise" if own else settings.objective,
+                  "max_depth": settings.depth, "eta": settings.eta, "subsample": settings.subsample,
+                  "colsample_bynode": settings.columns, "tree_method": "hist",
                   "min_child_weight": settings.min_child_weight, "lambda": settings.regularisation,
                   "num_parallel_tree": settings.parallel_trees, "max_bin": settings.bins,
                   "seed": settings.seed, "nthread": 1}

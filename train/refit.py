@@ -3,10 +3,10 @@
 
     python train/refit.py --bundle weights/default --out bundle DATA...
 
-The states that the trees read come from the C library as it will compute them. Kinds of actions whose arguments do not move
-the latent state get the slots that the records show, and kinds that the bundle does not know are added; the trees read
-both, while the state, which only train.py can teach, stays as it is. Learns from the training part of the split and says
-how the result does on the validation part; --with-validation learns from both.
+The states that the trees read come from the C library as it will compute them. Kinds of actions whose arguments do not
+move the latent state get the slots that the records show, and kinds that the bundle does not know are added; the trees
+read both, while the state, which only train.py can teach, stays as it is. Learns from the training part of the split and
+says how the result does on the validation part; --with-validation learns from both.
 """
 import argparse
 import datetime
@@ -30,8 +30,8 @@ COPIED = ("config.json", "tokenizer.json", "encoder.safetensors")
 
 
 def merged_kinds(known, derived, moving):
-    """The bundle's kinds in their order, then the kinds that are new. Those in `moving`, whose arguments move the state,
-    keep their slots; the others get the derived ones."""
+    """The bundle's kinds in their order, then the kinds that are new. Those in `moving`, whose arguments move the
+    state, keep their slots; the others get the derived ones."""
     slots = {kind["kind"]: kind for kind in derived}
     kept = [kind if kind["kind"] in moving else slots.get(kind["kind"], kind) for kind in known]
     names = {kind["kind"] for kind in known}
