@@ -5,8 +5,8 @@
 
 The states that the trees read come from the C library as it will compute them. Kinds of actions whose arguments do not
 move the latent state get the slots that the records show, and kinds that the bundle does not know are added; the trees
-read both, while the state, which only train.py can teach, stays as it is. Learns from the training part of the split and
-says how the result does on the validation part; --with-validation learns from both.
+read both, while the state, which only train.py can teach, stays as it is. Learns from the training part of the split
+and says how the result does on the validation part; --with-validation learns from both.
 """
 import argparse
 import datetime
