@@ -60,4 +60,7 @@ foreloop_status foreloop_action_table_create(foreloop_actions **actions, const f
 foreloop_status foreloop_read_action(foreloop_actions *actions, const foreloop_action *action, size_t *kind_found,
                                      double *values, foreloop_action_note *note, foreloop_error *error);
 
+/* Forgets all actions but the first `count` entries, and sets the report. Nobody may know the ids of the others. */
+void foreloop_action_table_forget(foreloop_actions *actions, size_t count, const foreloop_actions_report *report);
+
 #endif
