@@ -90,8 +90,8 @@ void foreloop_space_get_info(const foreloop_space *space, foreloop_space_info *i
     foreloop_sized_write(info, &full, sizeof full);
 }
 
-foreloop_status foreloop_space_get_decision(const foreloop_space *space, size_t index, foreloop_space_decision *decision,
-                                            foreloop_error *error) {
+foreloop_status foreloop_space_get_decision(const foreloop_space *space, size_t index,
+                                            foreloop_space_decision *decision, foreloop_error *error) {
     if (!space || !decision || index >= space->sketch.decision_count)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT,
                              "foreloop_space_get_decision: an argument is NULL, or there is no decision %zu", index);
@@ -119,7 +119,7 @@ foreloop_status foreloop_space_get_value(const foreloop_space *space, size_t ind
 
 foreloop_status foreloop_space_check(const char *function, const foreloop_space *space, const uint32_t *points,
                                      size_t count, foreloop_error *error) {
-    if (!space || (!points && count > 0 && space->sketch.decision_count > 0))
+    if (!space || (!points && count > 0))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", function);
     const foreloop_sketch *sketch = &space->sketch;
     for (size_t i = 0; i < count; i++)

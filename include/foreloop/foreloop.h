@@ -13,6 +13,7 @@
  *     foreloop_actions_intern    per action   kind + named arguments -> small integer
  *     foreloop_scorer_create     per thread   scratch of the scoring
  *     foreloop_score             per batch    sequences of action ids -> scores, higher is faster
+ *     foreloop_space_create      per sketch   the candidates around a trace of TVM: drawn, mutated, scored
  *
  * Rules that hold for every function, unless its own comment says otherwise:
  *
@@ -25,7 +26,7 @@
  *   Structs    A struct that the caller fills begins with `size`. Its init function zeroes it, sets the size and the
  *              defaults. Fields that the caller's older header lacks take their defaults.
  *   Threads    Objects are either immutable (model, transformer, tokenizer, gbdt, workload: shared freely) or belong
- *              to one thread at a time (encoder, encoding, scorer, records). An action table is shared by scorers
+ *              to one thread at a time (encoder, encoding, scorer, records, space). An action table is shared by scorers
  *              while nobody interns into it.
  *   Lifetime   An object that is created from another borrows it: close the borrower first.
  *   Memory     All memory comes from the allocator of the options, copied at creation; borrowers use the allocator of
@@ -953,10 +954,10 @@ typedef struct foreloop_space_info {
 FORELOOP_API void foreloop_space_get_info(const foreloop_space *space, foreloop_space_info *info);
 
 typedef enum foreloop_decision_kind {
-    FORELOOP_DECISION_TILE = 0,      /* numbers: the factors from the outermost */
-    FORELOOP_DECISION_CATEGORY = 1,  /* number: index of the candidate */
+    FORELOOP_DECISION_TILE = 0,       /* numbers: the factors from the outermost */
+    FORELOOP_DECISION_CATEGORY = 1,   /* number: index of the candidate */
     FORELOOP_DECISION_ANNOTATION = 2, /* number: the annotation's */
-    FORELOOP_DECISION_LOCATIONS = 3  /* numbers: -2 inline, -1 root, else the loop, for each SampleComputeLocation */
+    FORELOOP_DECISION_LOCATIONS = 3   /* numbers: -2 inline, -1 root, else the loop, for each SampleComputeLocation */
 } foreloop_decision_kind;
 
 typedef struct foreloop_space_decision {
@@ -978,9 +979,9 @@ FORELOOP_API foreloop_status foreloop_space_get_trace_point(const foreloop_space
 /* 1 when the point is one of the space's and legal, else 0. */
 FORELOOP_API int foreloop_space_is_legal(const foreloop_space *space, const uint32_t *point);
 
-/* Draws points[count], legal ones. `*random` is the state of the random numbers: any seed, then what the last call left;
- * the same state gives the same points on every machine. Each decision is drawn evenly, or by the probabilities that
- * the trace has, places evenly among those legal beside the tiles. Allocates nothing. Cost: the decisions, and the
+/* Draws points[count], legal ones. `*random` is the state of the random numbers: any seed, then what the last call
+ * left; the same state gives the same points on every machine. Each decision is drawn evenly, or by the probabilities
+ * that the trace has, places evenly among those legal beside the tiles. Allocates nothing. Cost: the decisions, and the
  * values of the places. */
 FORELOOP_API foreloop_status foreloop_space_sample(const foreloop_space *space, uint64_t *random, size_t count,
                                                    uint32_t *points, foreloop_error *error);

@@ -38,9 +38,9 @@ static size_t count_numbers(const foreloop_instruction *instruction, foreloop_de
         *kind = FORELOOP_DECISION_TILE;
         return instruction->outputs.count;
     }
-    *kind = is_annotation(instruction)                               ? FORELOOP_DECISION_ANNOTATION
+    *kind = is_annotation(instruction)                             ? FORELOOP_DECISION_ANNOTATION
             : is_kind(instruction, foreloop_on_sample_categorical) ? FORELOOP_DECISION_CATEGORY
-                                                                     : FORELOOP_DECISION_LOCATIONS;
+                                                                   : FORELOOP_DECISION_LOCATIONS;
     return is_annotation(instruction) || is_kind(instruction, foreloop_on_sample_categorical) ||
            is_kind(instruction, foreloop_on_sample_location);
 }
@@ -174,23 +174,30 @@ static foreloop_status fill_decision(foreloop_sketch *sketch, foreloop_sketch_de
 
 bool foreloop_sketch_is_trace(const char *text, size_t length) {
     size_t at = 0, brackets = 0;
-    while (at < length && (text[at] == '[' || text[at] == ' ' || text[at] == '\t' || text[at] == '\n' || text[at] == '\r'))
+    while (at < length &&
+           (text[at] == '[' || text[at] == ' ' || text[at] == '\t' || text[at] == '\n' || text[at] == '\r'))
         brackets += text[at++] == '[';
     return brackets > 1; /* a record begins with a number */
 }
 
-/* The trace inside of a record, or the trace that the text is. */
+/* The trace inside of a record, or the trace that the text is, cut before EnterPostproc. */
 static foreloop_status read_trace(foreloop_sketch *sketch, const char *text, size_t length, foreloop_arena *arena,
                                   foreloop_trace *trace, foreloop_error *error) {
     foreloop_trace_record record;
     if (length > FORELOOP_LINE_MAX)
         return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "the trace is longer than %d bytes", FORELOOP_LINE_MAX);
-    if (foreloop_sketch_is_trace(text, length)) {
-        FORELOOP_TRY(foreloop_metaschedule_read_trace(&sketch->reader, text, length, arena, trace, error));
-    } else {
-        FORELOOP_TRY(foreloop_metaschedule_read(&sketch->reader, text, length, arena, &record, error));
-        *trace = record.trace;
+    const bool alone = foreloop_sketch_is_trace(text, length);
+    foreloop_status status =
+        alone ? foreloop_metaschedule_read_trace(&sketch->reader, text, length, arena, &record.trace, error)
+              : foreloop_metaschedule_read(&sketch->reader, text, length, arena, &record, error);
+    if (status != FORELOOP_OK && status != FORELOOP_ERROR_MEMORY) {
+        /* whatever the JSON reader finds amiss, the text is malformed */
+        if (error)
+            error->code = FORELOOP_ERROR_FORMAT;
+        return FORELOOP_ERROR_FORMAT;
     }
+    FORELOOP_TRY(status);
+    *trace = record.trace;
     trace->count = trace->length = foreloop_walk_search_length(trace);
     return FORELOOP_OK;
 }

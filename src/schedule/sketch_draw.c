@@ -9,7 +9,8 @@ enum { ATTEMPTS = 32 };
 static uint32_t draw_value(const foreloop_sketch_decision *decision, uint64_t *random) {
     if (!decision->shares)
         return (uint32_t)foreloop_random_below(random, decision->count);
-    double at = (double)foreloop_random_below(random, (size_t)1 << 31) * 0x1p-31 * decision->shares[decision->ruled - 1];
+    double at =
+        (double)foreloop_random_below(random, (size_t)1 << 31) * 0x1p-31 * decision->shares[decision->ruled - 1];
     size_t value = 0;
     while (value + 1 < decision->ruled && decision->shares[value] <= at)
         value++;

@@ -88,8 +88,7 @@ foreloop_status foreloop_sketch_find_actions(foreloop_sketch *sketch, foreloop_e
     foreloop_walk_result result;
     FORELOOP_TRY(foreloop_walk_decided(sketch->walk, &sketch->trace, NULL, &sketch->scratch, &result, error));
     const size_t count = result.action_count;
-    sketch->action_instructions =
-        foreloop_arena_allocate(&sketch->arena, count, sizeof *sketch->action_instructions);
+    sketch->action_instructions = foreloop_arena_allocate(&sketch->arena, count, sizeof *sketch->action_instructions);
     sketch->action_depends = foreloop_arena_allocate(&sketch->arena, count, sizeof *sketch->action_depends);
     if (!sketch->action_instructions || !sketch->action_depends)
         return foreloop_fail_memory(error, count, sizeof *sketch->action_depends, "the actions of a sketch");

@@ -120,8 +120,7 @@ foreloop_status foreloop_walk_learn_trace(foreloop_walk *walk, const foreloop_tr
                                   sizeof *walk->variables, error));
     foreloop_walk_reset(walk, trace->variable_count);
     /* What follows EnterPostproc teaches nothing, so that a trace cut there gives the same actions. */
-    FORELOOP_TRY(
-        walk_instructions(walk, trace, foreloop_walk_search_length(trace), trace->classes_stated, NULL));
+    FORELOOP_TRY(walk_instructions(walk, trace, foreloop_walk_search_length(trace), trace->classes_stated, NULL));
     return foreloop_walk_learn(walk);
 }
 

@@ -17,7 +17,7 @@ typedef struct foreloop_text_hint {
     uint32_t index;    /* of the kind, or the category */
 } foreloop_text_hint;
 
-enum { FORELOOP_TEXT_HINTS = 256, FORELOOP_ORDER_HINTS = 16 };
+enum { FORELOOP_TEXT_HINTS = 256, FORELOOP_ORDER_HINTS = 64 };
 
 struct foreloop_actions {
     foreloop_allocator allocator;

@@ -1,11 +1,10 @@
 /* Search spaces: points and traces say the same, scores are those of records, draws are legal and repeatable. */
-#include "../failing_allocator.h"
 #include "../tap.h"
 #include <foreloop/foreloop.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <math.h>
 #include <zlib.h>
 
 enum { MAX_SPACES = 16, MAX_LINES = 128, MAX_DECISIONS = 64 };
@@ -102,8 +101,8 @@ static int same(float a, float b) {
 }
 
 /* A space for each sketch of a database; returns how many. */
-static size_t open_spaces(engine *e, char **lines, size_t count, foreloop_space **spaces, uint32_t (*points)[MAX_DECISIONS],
-                          size_t *space_of) {
+static size_t open_spaces(engine *e, char **lines, size_t count, foreloop_space **spaces,
+                          uint32_t (*points)[MAX_DECISIONS], size_t *space_of) {
     size_t made = 0;
     for (size_t i = 0; i < count; i++) {
         size_t s = 0;
@@ -154,13 +153,12 @@ static void check_database(engine *e, const char *root, const char *name) {
         float *scores = calloc(DRAWN, sizeof *scores);
         uint64_t random = 1, repeated = 1;
         const size_t third = DRAWN / 3, size = info.decision_count;
-        int done = foreloop_space_sample(spaces[s], &random, third, drawn, &error) == FORELOOP_OK &&
-                   foreloop_space_mutate(spaces[s], &random, drawn, third, drawn + third * size, &error) ==
-                       FORELOOP_OK &&
-                   foreloop_space_cross(spaces[s], &random, drawn, drawn + third * size, third,
-                                        drawn + 2 * third * size, &error) == FORELOOP_OK &&
-                   foreloop_space_score(spaces[s], e->scorer, e->workload, drawn, DRAWN, scores, &error) ==
-                       FORELOOP_OK;
+        int done =
+            foreloop_space_sample(spaces[s], &random, third, drawn, &error) == FORELOOP_OK &&
+            foreloop_space_mutate(spaces[s], &random, drawn, third, drawn + third * size, &error) == FORELOOP_OK &&
+            foreloop_space_cross(spaces[s], &random, drawn, drawn + third * size, third, drawn + 2 * third * size,
+                                 &error) == FORELOOP_OK &&
+            foreloop_space_score(spaces[s], e->scorer, e->workload, drawn, DRAWN, scores, &error) == FORELOOP_OK;
         if (!done)
             fprintf(stderr, "%s\n", error.message);
         size_t different = 0, changed = 0;
