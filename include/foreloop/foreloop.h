@@ -26,8 +26,8 @@
  *   Structs    A struct that the caller fills begins with `size`. Its init function zeroes it, sets the size and the
  *              defaults. Fields that the caller's older header lacks take their defaults.
  *   Threads    Objects are either immutable (model, transformer, tokenizer, gbdt, workload: shared freely) or belong
- *              to one thread at a time (encoder, encoding, scorer, records, space). An action table is shared by scorers
- *              while nobody interns into it.
+ *              to one thread at a time (encoder, encoding, scorer, records, space). An action table is shared by
+ *              scorers while nobody interns into it.
  *   Lifetime   An object that is created from another borrows it: close the borrower first.
  *   Memory     All memory comes from the allocator of the options, copied at creation; borrowers use the allocator of
  *              what they borrow. NULL stands for malloc and free. Files are mapped read-only unless the options say
