@@ -187,6 +187,19 @@ void foreloop_actions_close(foreloop_actions *actions) {
     foreloop_release(&allocator, actions);
 }
 
+/* Without marks for what is gone: the last entry that came in has no other behind it in its row of slots. */
+void foreloop_action_table_forget(foreloop_actions *actions, size_t count, const foreloop_actions_report *report) {
+    const size_t width = actions->vocabulary->max_slot_count;
+    while (actions->count > count) {
+        const size_t entry = --actions->count;
+        const uint32_t kind = actions->kinds[entry];
+        const double *values = actions->values + entry * width;
+        const uint64_t hash = hash_key(kind, values, actions->vocabulary->kinds[kind].slot_count);
+        actions->slots[find_slot(actions, kind, values, hash)] = 0;
+    }
+    actions->report = *report;
+}
+
 /* ---- Rows of new actions ---- */
 
 static foreloop_status fill_row(foreloop_actions *actions, size_t entry, foreloop_error *error) {

@@ -17,7 +17,7 @@ typedef struct foreloop_text_hint {
     uint32_t index;    /* of the kind, or the category */
 } foreloop_text_hint;
 
-enum { FORELOOP_TEXT_HINTS = 256, FORELOOP_ORDER_HINTS = 16 };
+enum { FORELOOP_TEXT_HINTS = 256, FORELOOP_ORDER_HINTS = 64 };
 
 struct foreloop_actions {
     foreloop_allocator allocator;
@@ -59,5 +59,8 @@ foreloop_status foreloop_action_table_create(foreloop_actions **actions, const f
  * values[slot_count]. Errors as of foreloop_actions_intern. */
 foreloop_status foreloop_read_action(foreloop_actions *actions, const foreloop_action *action, size_t *kind_found,
                                      double *values, foreloop_action_note *note, foreloop_error *error);
+
+/* Forgets all actions but the first `count` entries, and sets the report. Nobody may know the ids of the others. */
+void foreloop_action_table_forget(foreloop_actions *actions, size_t count, const foreloop_actions_report *report);
 
 #endif
