@@ -3,10 +3,10 @@
 
     python train/refit.py --bundle weights/default --out bundle DATA...
 
-The states that the trees read come from the C library as it will compute them. Kinds of actions that the bundle knows
-without arguments get the slots that the records show, and kinds that it does not know are added; neither moves the
-latent state, which only train.py can teach, but the trees read both. Learns from the training part of the split and says
-how the result does on the validation part; --with-validation learns from both.
+The states that the trees read come from the C library as it will compute them. Kinds of actions whose arguments do not
+move the latent state get the slots that the records show, and kinds that the bundle does not know are added; the trees
+read both, while the state, which only train.py can teach, stays as it is. Learns from the training part of the split
+and says how the result does on the validation part; --with-validation learns from both.
 """
 import argparse
 import datetime
@@ -29,10 +29,11 @@ import split
 COPIED = ("config.json", "tokenizer.json", "encoder.safetensors")
 
 
-def merged_kinds(known, derived):
-    """The bundle's kinds in their order, the slotless ones with the derived slots, then the kinds that are new."""
+def merged_kinds(known, derived, moving):
+    """The bundle's kinds in their order, then the kinds that are new. Those in `moving`, whose arguments move the
+    state, keep their slots; the others get the derived ones."""
     slots = {kind["kind"]: kind for kind in derived}
-    kept = [kind if kind["slots"] else slots.get(kind["kind"], kind) for kind in known]
+    kept = [kind if kind["kind"] in moving else slots.get(kind["kind"], kind) for kind in known]
     names = {kind["kind"] for kind in known}
     return kept + [kind for kind in derived if kind["kind"] not in names]
 
@@ -111,7 +112,8 @@ def main():
     if not operators:
         raise SystemExit("no operator of the training part in the data")
     derived = actions.derive([candidate for operator in operators for candidate in operator.candidates])
-    kinds = merged_kinds(manifest["actions"], derived)
+    moving = {name.split(".")[1] for name in load_file(source / "transition.safetensors") if name.startswith("mlp.")}
+    kinds = merged_kinds(manifest["actions"], derived, moving)
     vocabulary = actions.Vocabulary(kinds)
     latent = ([name for name in manifest["features"] if name.startswith("z.")] if arguments.latent is None else
               [f"z.{int(i)}" for i in arguments.latent.split(",") if i not in ("", "none")])

@@ -47,6 +47,10 @@ void foreloop_trace_reader_close(foreloop_trace_reader *reader, const foreloop_a
 foreloop_status foreloop_metaschedule_read(foreloop_trace_reader *reader, const char *line, size_t length,
                                            foreloop_arena *arena, foreloop_trace_record *record, foreloop_error *error);
 
+/* A trace on its own: [[instructions], [decisions]]. */
+foreloop_status foreloop_metaschedule_read_trace(foreloop_trace_reader *reader, const char *text, size_t length,
+                                                 foreloop_arena *arena, foreloop_trace *trace, foreloop_error *error);
+
 foreloop_status foreloop_ansor_read(foreloop_trace_reader *reader, const char *line, size_t length,
                                     foreloop_arena *arena, foreloop_trace_record *record, foreloop_error *error);
 
@@ -68,5 +72,15 @@ typedef struct foreloop_walk_result {
  * linear in the trace, with a bounded number of loops looked at for each instruction. */
 foreloop_status foreloop_walk_trace(foreloop_walk *walk, const foreloop_trace *trace, bool full_trace,
                                     foreloop_arena *arena, foreloop_walk_result *result, foreloop_error *error);
+
+/* The same in two steps, for a trace that is walked with many decisions. What the first pass learns does not depend on
+ * them. The second, any number of times, walks the instructions before EnterPostproc and emits the actions of those
+ * that are not silent[instruction], then `postprocess`. */
+foreloop_status foreloop_walk_learn_trace(foreloop_walk *walk, const foreloop_trace *trace, foreloop_arena *arena,
+                                          foreloop_error *error);
+foreloop_status foreloop_walk_decided(foreloop_walk *walk, const foreloop_trace *trace, const unsigned char *silent,
+                                      foreloop_arena *arena, foreloop_walk_result *result, foreloop_error *error);
+/* The number of instructions before EnterPostproc. */
+size_t foreloop_walk_search_length(const foreloop_trace *trace);
 
 #endif
