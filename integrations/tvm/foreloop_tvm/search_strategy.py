@@ -23,7 +23,6 @@ class SearchStrategy(PySearchStrategy):
         super().__init__()
         self.predictor = predictor or Predictor()
         self.options = {"evaluations": evaluations, "explore": explore, "chance": chance, "samples": samples}
-        self.evaluations, self.explore, self.chance, self.samples = evaluations, explore, chance, samples
         self.statistics = {"scored": 0, "replayed": 0, "rejected": 0}
         self.sketches = None
 
@@ -37,7 +36,8 @@ class SearchStrategy(PySearchStrategy):
         self.done = 0
         self.program = self.predictor.program(self.module)
         self.seed = int(context.rand_state) % (1 << 30)
-        self.sketches = Sketches(self.program, self.module, design_spaces, self.seed, self.samples)
+        self.sketches = Sketches(self.program, self.module, design_spaces, self.seed,
+                                  self.options["samples"])
         self.measured, self.pending = set(), []
         self._remember(database)
 
@@ -64,8 +64,8 @@ class SearchStrategy(PySearchStrategy):
         count = min(self.round, self.max_trials - self.done)
         if count <= 0 or not self.sketches.sketches:
             return None
-        self.sketches.evolve(self.evaluations)
-        self.statistics["scored"] += self.evaluations
+        self.sketches.evolve(self.options["evaluations"])
+        self.statistics["scored"] += self.options["evaluations"]
         candidates, self.pending = [], []
         for owner, point in self._order(count):
             if len(candidates) == count:
@@ -91,8 +91,8 @@ class SearchStrategy(PySearchStrategy):
         """Points to be measured, most wanted first: the best, some of each sketch, some at random; then the rest."""
         ranked = [(owner, point) for _, owner, point in self.sketches.ranked()
                   if (owner, point.tobytes()) not in self.measured]
-        chance = int(np.ceil(count * self.chance)) if count > 4 else 0
-        explore = min(int(count * self.explore), 2 * len(self.sketches.sketches))
+        chance = int(np.ceil(count * self.options["chance"])) if count > 4 else 0
+        explore = min(int(count * self.options["explore"]), 2 * len(self.sketches.sketches))
         chosen = self._spread(ranked, count - chance - explore)
         seen = {(owner, point.tobytes()) for owner, point in chosen}
         by_sketch = [[c for c in ranked if c[0] == i and (i, c[1].tobytes()) not in seen]
@@ -132,4 +132,7 @@ class SearchStrategy(PySearchStrategy):
         self.pending = []
 
     def clone(self):
-        return SearchStrategy(self.predictor, **self.options)
+        """TVM tunes with a clone, which counts into the same statistics."""
+        clone = SearchStrategy(self.predictor, **self.options)
+        clone.statistics = self.statistics
+        return clone
