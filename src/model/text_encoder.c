@@ -130,6 +130,8 @@ static foreloop_status fill(foreloop_transformer *transformer, const foreloop_ke
     FORELOOP_TRY(read_special(transformer, error));
     transformer->pooling = *pooling;
     transformer->pooling.projection = transformer->pooling.projection_bias = NULL;
+    transformer->tensors = weights;
+    transformer->name_prefix = name_prefix;
     FORELOOP_TRY(complete_window(transformer, error));
     if (!pooling->projection_size)
         return FORELOOP_OK;
@@ -168,6 +170,8 @@ void foreloop_transformer_close(foreloop_transformer *transformer) {
     foreloop_transformer_weights_close(&transformer->weights);
     foreloop_linear_weights_close(&transformer->projection, &allocator);
     foreloop_release(&allocator, transformer->special);
+    if (transformer->container.tensors)
+        foreloop_safetensors_close(&transformer->container);
     foreloop_file_close(&transformer->file);
     foreloop_release(&allocator, transformer);
 }

@@ -2,6 +2,7 @@
 #include "transformer/embed.h"
 
 #include "common/error.h"
+#include "transformer/tensors.h"
 
 static foreloop_status check_tokens(const foreloop_transformer_config *config, const uint32_t *ids,
                                     const uint32_t *types, size_t count, foreloop_error *error) {
