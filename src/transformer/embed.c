@@ -27,9 +27,8 @@ foreloop_status foreloop_transformer_embed(const foreloop_transformer_weights *w
     size_t next_position = config->position_offset;
     for (size_t t = 0; t < count; t++) {
         float *state = states + t * stride;
-        /* As in the reference: a padding token takes the padding's own row, and the others are counted without it. */
-        const bool padding = config->architecture == FORELOOP_ARCHITECTURE_ROBERTA && ids[t] == config->padding_id;
-        const float *position = weights->positions + (padding ? config->padding_id : next_position++) * hidden;
+        const float *position =
+            weights->positions + foreloop_transformer_position(config, ids[t], &next_position) * hidden;
         const float *type = weights->types + (types ? types[t] : 0) * hidden;
         FORELOOP_TRY(foreloop_tensor_row(&weights->words, ids[t], false, state, error));
         for (size_t i = 0; i < hidden; i++)
