@@ -17,7 +17,7 @@ const char *foreloop_version(void) {
 const char *foreloop_status_name(foreloop_status status) {
     static const char *const names[] = {"ok",          "end",          "error_argument",    "error_memory",
                                         "error_io",    "error_format", "error_unsupported", "error_mismatch",
-                                        "error_limit", "error_value"};
+                                        "error_limit", "error_value",  "error_device"};
     return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }
 

@@ -69,7 +69,8 @@ typedef enum foreloop_status {
     FORELOOP_ERROR_UNSUPPORTED = 6, /* well-formed, but something this library does not do; named in the message */
     FORELOOP_ERROR_MISMATCH = 7,    /* parts that do not fit each other: tensor shapes, feature names, fingerprints */
     FORELOOP_ERROR_LIMIT = 8,       /* a stated bound is reached: table full, text too long, buffer too small */
-    FORELOOP_ERROR_VALUE = 9        /* a number that is NaN, infinite or out of its range where that is not allowed */
+    FORELOOP_ERROR_VALUE = 9,       /* a number that is NaN, infinite or out of its range where that is not allowed */
+    FORELOOP_ERROR_DEVICE = 10      /* a GPU, its driver or a library for it is missing, or failed (foreloop/cuda.h) */
 } foreloop_status;
 
 /* What `foreloop_error.position` counts. */

@@ -2,21 +2,22 @@
 #ifndef FORELOOP_COMMON_ALLOC_H
 #define FORELOOP_COMMON_ALLOC_H
 
-#include <foreloop/foreloop.h>
+#include "common/internal_api.h"
 
 /* Alignment of every array from foreloop_allocate: a cache line, and the widest vector register. */
 enum { FORELOOP_ALIGNMENT = 64 };
 
 /* The allocator to use for an options field: *given, or malloc and free when NULL. Returned by value, to be kept in the
  * object that is being made. */
-foreloop_allocator foreloop_allocator_or_default(const foreloop_allocator *given);
+FORELOOP_INTERNAL_API foreloop_allocator foreloop_allocator_or_default(const foreloop_allocator *given);
 
 /* count x element_size bytes aligned to FORELOOP_ALIGNMENT (one element when count is 0), or NULL when the product
  * overflows or the allocator fails. */
-void *foreloop_allocate(const foreloop_allocator *allocator, size_t count, size_t element_size);
-void *foreloop_allocate_zeroed(const foreloop_allocator *allocator, size_t count, size_t element_size);
+FORELOOP_INTERNAL_API void *foreloop_allocate(const foreloop_allocator *allocator, size_t count, size_t element_size);
+FORELOOP_INTERNAL_API void *foreloop_allocate_zeroed(const foreloop_allocator *allocator, size_t count,
+                                                     size_t element_size);
 /* NULL is allowed. */
-void foreloop_release(const foreloop_allocator *allocator, void *pointer);
+FORELOOP_INTERNAL_API void foreloop_release(const foreloop_allocator *allocator, void *pointer);
 
 /* Makes room for at least `needed` elements in *array (capacity *capacity, first `used` elements kept), growing by
  * doubling. ERROR_MEMORY with nothing changed on failure. `array` is the address of a pointer to elements. */
@@ -31,7 +32,8 @@ static inline foreloop_status foreloop_reserve_one(const foreloop_allocator *all
 }
 
 /* The status for an allocation that returned NULL. */
-foreloop_status foreloop_fail_memory(foreloop_error *error, size_t count, size_t element_size, const char *what);
+FORELOOP_INTERNAL_API foreloop_status foreloop_fail_memory(foreloop_error *error, size_t count, size_t element_size,
+                                                           const char *what);
 
 /* A terminated copy of text[length]. */
 char *foreloop_copy_text(const foreloop_allocator *allocator, const char *text, size_t length);

@@ -2,7 +2,7 @@
 #ifndef FORELOOP_COMMON_ERROR_H
 #define FORELOOP_COMMON_ERROR_H
 
-#include <foreloop/foreloop.h>
+#include "common/internal_api.h"
 
 #if defined(__GNUC__)
 #define FORELOOP_PRINTF(string_index, first) __attribute__((format(printf, string_index, first)))
@@ -13,15 +13,15 @@
 /* Fills `error` (may be NULL) and returns `code`, so that callers write `return foreloop_fail(...)`. The format must
  * not print floating point (%f, %g): its decimal point depends on the locale. Control characters and invalid UTF-8 in
  * the message are replaced by '?', so a message is always one clean line. */
-foreloop_status foreloop_fail(foreloop_error *error, foreloop_status code, const char *format, ...)
-    FORELOOP_PRINTF(3, 4);
+FORELOOP_INTERNAL_API foreloop_status foreloop_fail(foreloop_error *error, foreloop_status code, const char *format,
+                                                    ...) FORELOOP_PRINTF(3, 4);
 foreloop_status foreloop_fail_at(foreloop_error *error, foreloop_status code, foreloop_position kind, uint64_t position,
                                  const char *format, ...) FORELOOP_PRINTF(5, 6);
 
 /* Puts "prefix: " before the message of an error that a callee filled in (for example the name of the file). Returns
  * `code`. */
-foreloop_status foreloop_error_prefix(foreloop_error *error, foreloop_status code, const char *format, ...)
-    FORELOOP_PRINTF(3, 4);
+FORELOOP_INTERNAL_API foreloop_status foreloop_error_prefix(foreloop_error *error, foreloop_status code,
+                                                            const char *format, ...) FORELOOP_PRINTF(3, 4);
 
 /* For messages: FORELOOP_QUOTED(text, length) with the conversion "%.*s" cuts quoted data to 40 bytes. */
 #define FORELOOP_QUOTED(text, length) (int)((length) > 40 ? 40 : (length)), (text)

@@ -1,0 +1,2 @@
+/* All kernels, for the emulation. */
+#include "emulation.h"
