@@ -2,6 +2,7 @@
 #ifndef FORELOOP_WORKLOAD_H
 #define FORELOOP_WORKLOAD_H
 
+#include "common/internal_api.h"
 #include "model/model.h"
 
 struct foreloop_workload {
@@ -17,8 +18,10 @@ typedef foreloop_status foreloop_encode_function(void *user, const char *const *
                                                  size_t count, float *latents, foreloop_error *error);
 
 /* Encodes programs as foreloop_workload_encode_batch does, by this function. The arguments are checked for NULL. */
-foreloop_status foreloop_workload_encode_by(foreloop_workload **results, const foreloop_model *model,
-                                            foreloop_encode_function *encode, void *user, const char *const *texts,
-                                            const size_t *lengths, size_t count, foreloop_error *error);
+FORELOOP_INTERNAL_API foreloop_status foreloop_workload_encode_by(foreloop_workload **results,
+                                                                  const foreloop_model *model,
+                                                                  foreloop_encode_function *encode, void *user,
+                                                                  const char *const *texts, const size_t *lengths,
+                                                                  size_t count, foreloop_error *error);
 
 #endif

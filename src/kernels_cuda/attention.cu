@@ -185,7 +185,7 @@ static __device__ __forceinline__ void attend(const foreloop_cuda_attention_call
     const unsigned first_column = blockIdx.z * width, parts = (head_width + width - 1) / width;
     const size_t element_size = call->element == FORELOOP_CUDA_ELEMENT_F32 ? 4 : 2;
     const char *rows = (const char *)call->query_key_value + tile.first * call->stride * element_size;
-    const unsigned left = tile.count - tile.query, query_count = left < TILE ? left : TILE;
+    const unsigned left = tile.count - tile.query, query_count = left < TILE ? left : (unsigned)TILE;
     const unsigned each = width / 16;
     const float scale = 1.4426950408889634f / sqrtf((float)head_width);
     float context[QUERIES_EACH][KEYS_EACH] = {{0.0f}};
@@ -196,7 +196,7 @@ static __device__ __forceinline__ void attend(const foreloop_cuda_attention_call
         run.sum[a] = 0.0f;
     }
     for (unsigned key = 0; key < tile.count; key += TILE) {
-        const unsigned key_count = tile.count - key < TILE ? tile.count - key : TILE;
+        const unsigned key_count = tile.count - key < TILE ? tile.count - key : (unsigned)TILE;
         float scores[QUERIES_EACH][KEYS_EACH] = {{0.0f}};
         for (unsigned part = 0; part < parts; part++) {
             const unsigned begin = head + part * width, columns = head_width - part * width;

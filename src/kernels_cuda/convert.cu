@@ -7,13 +7,14 @@
 enum { CONVERT_THREADS = 256 };
 
 static __global__ void __launch_bounds__(CONVERT_THREADS) convert_kernel(foreloop_cuda_convert_call call) {
-    const size_t row = blockIdx.x;
-    for (size_t i = threadIdx.x; i < call.stride; i += CONVERT_THREADS)
-        store_element(call.to, row * call.stride + i, call.element,
-                      i < call.width ? call.from[row * call.width + i] : 0.0f);
+    const size_t place = (size_t)blockIdx.x * CONVERT_THREADS + threadIdx.x;
+    const size_t row = place / call.stride, column = place % call.stride;
+    if (row < call.rows)
+        store_element(call.to, place, call.element, column < call.width ? call.from[row * call.width + column] : 0.0f);
 }
 
 cudaError_t foreloop_cuda_convert(const foreloop_cuda_convert_call *call, cudaStream_t stream) {
-    FORELOOP_LAUNCH(convert_kernel, (unsigned)call->rows, CONVERT_THREADS, 0, stream, *call);
+    const size_t blocks = (call->rows * call->stride + CONVERT_THREADS - 1) / CONVERT_THREADS;
+    FORELOOP_LAUNCH(convert_kernel, (unsigned)blocks, CONVERT_THREADS, 0, stream, *call);
     return cudaGetLastError();
 }

@@ -36,7 +36,7 @@ static inline uint16_t f16_of_float(float value) {
     if (magnitude >= 65520.0f)
         return (uint16_t)(sign | 0x7c00);
     (void)frexpf(magnitude, &exponent); /* the number is below 2^exponent: its last place is 2^(exponent - 11) */
-    if (exponent < -13)
+    if (exponent < -13 || magnitude == 0.0f)
         exponent = -13;
     const float places = rintf(ldexpf(magnitude, 11 - exponent));
     return (uint16_t)(sign + (uint16_t)places + (uint16_t)((exponent + 13) << 10));

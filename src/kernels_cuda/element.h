@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+/* In the order of foreloop_cuda_precision. */
 typedef enum foreloop_cuda_element {
     FORELOOP_CUDA_ELEMENT_F32,
     FORELOOP_CUDA_ELEMENT_F16,

@@ -126,7 +126,8 @@ typedef struct foreloop_cuda_finish_call {
 } foreloop_cuda_finish_call;
 cudaError_t foreloop_cuda_finish(const foreloop_cuda_finish_call *call, cudaStream_t stream);
 
-/* to[rows][stride] in `element` = from[rows][width] in float32, without gaps; zeros up to the stride. */
+/* to[rows][stride] in `element` = from[rows][width] in float32, without gaps; zeros up to the stride. At most 2^31
+ * numbers. */
 typedef struct foreloop_cuda_convert_call {
     const float *from;
     void *to;

@@ -2,6 +2,7 @@
 #ifndef FORELOOP_MODEL_TEXT_WINDOWS_H
 #define FORELOOP_MODEL_TEXT_WINDOWS_H
 
+#include "common/internal_api.h"
 #include <foreloop/foreloop.h>
 #include <stdbool.h>
 
@@ -21,13 +22,15 @@ typedef struct foreloop_text_window {
 } foreloop_text_window;
 
 /* Tokenises text number `index` of `text_count`, which the message of an error names. */
-foreloop_status foreloop_text_windows_open(foreloop_text_windows *windows, const foreloop_transformer *transformer,
-                                           foreloop_encoding *encoding, const char *text, size_t length, size_t index,
-                                           size_t text_count, foreloop_error *error);
+FORELOOP_INTERNAL_API foreloop_status foreloop_text_windows_open(foreloop_text_windows *windows,
+                                                                 const foreloop_transformer *transformer,
+                                                                 foreloop_encoding *encoding, const char *text,
+                                                                 size_t length, size_t index, size_t text_count,
+                                                                 foreloop_error *error);
 /* The next window that has something to pool; false behind the last. */
-bool foreloop_text_windows_next(foreloop_text_windows *windows, foreloop_text_window *window);
+FORELOOP_INTERNAL_API bool foreloop_text_windows_next(foreloop_text_windows *windows, foreloop_text_window *window);
 /* ids[window->tokens] */
-void foreloop_text_window_ids(const foreloop_transformer *transformer, const foreloop_text_window *window,
-                              uint32_t *ids);
+FORELOOP_INTERNAL_API void foreloop_text_window_ids(const foreloop_transformer *transformer,
+                                                    const foreloop_text_window *window, uint32_t *ids);
 
 #endif

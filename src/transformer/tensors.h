@@ -2,6 +2,7 @@
 #ifndef FORELOOP_TRANSFORMER_TENSORS_H
 #define FORELOOP_TRANSFORMER_TENSORS_H
 
+#include "common/internal_api.h"
 #include "common/safetensors.h"
 #include "transformer/config.h"
 
@@ -35,13 +36,14 @@ typedef struct foreloop_transformer_tensors {
 /* Finds NAME_PREFIX + {"", "bert.", "roberta."} + "embeddings.word_embeddings.weight" and the other embeddings; layer
  * norms also as gamma and beta. What is found borrows `file` and `name_prefix`. MISMATCH for a tensor that is missing
  * or of another shape. */
-foreloop_status foreloop_transformer_tensors_find(foreloop_transformer_tensors *tensors,
-                                                  const foreloop_transformer_config *config,
-                                                  const foreloop_safetensors *file, const char *name_prefix,
-                                                  foreloop_error *error);
+FORELOOP_INTERNAL_API foreloop_status foreloop_transformer_tensors_find(foreloop_transformer_tensors *tensors,
+                                                                        const foreloop_transformer_config *config,
+                                                                        const foreloop_safetensors *file,
+                                                                        const char *name_prefix, foreloop_error *error);
 /* Those of layer number `index`. */
-foreloop_status foreloop_transformer_tensors_layer(const foreloop_transformer_tensors *tensors, size_t index,
-                                                   foreloop_layer_tensors *layer, foreloop_error *error);
+FORELOOP_INTERNAL_API foreloop_status foreloop_transformer_tensors_layer(const foreloop_transformer_tensors *tensors,
+                                                                         size_t index, foreloop_layer_tensors *layer,
+                                                                         foreloop_error *error);
 
 /* Converts a layer's tensors into matrix[parts x out][in] and bias[parts x out]. VALUE for one that holds a NaN or an
  * infinity. */
