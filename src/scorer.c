@@ -183,9 +183,16 @@ static uint32_t largest(const uint32_t *ids, size_t count) {
 
 foreloop_status foreloop_check_batch(const char *call, const foreloop_scorer *scorer, const foreloop_workload *workload,
                                      const uint32_t *ids, const size_t *offsets, size_t count, foreloop_error *error) {
-    if (!scorer || !workload || (count && !offsets) || (count && offsets[count] > offsets[0] && !ids))
+    if (!scorer || !workload)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", call);
     FORELOOP_TRY(check_workload(scorer, workload, error));
+    return foreloop_check_sequences(call, scorer, ids, offsets, count, error);
+}
+
+foreloop_status foreloop_check_sequences(const char *call, const foreloop_scorer *scorer, const uint32_t *ids,
+                                         const size_t *offsets, size_t count, foreloop_error *error) {
+    if ((count && !offsets) || (count && offsets[count] > offsets[0] && !ids))
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: an argument is NULL", call);
     size_t longest = 0;
     for (size_t i = 0; i < count; i++) {
         if (offsets[i + 1] < offsets[i])

@@ -83,7 +83,7 @@ struct foreloop_scorer {
 };
 
 /* The model's own trees. */
-foreloop_scorer_ranker foreloop_ranker_of_model(const foreloop_model *model);
+FORELOOP_INTERNAL_API foreloop_scorer_ranker foreloop_ranker_of_model(const foreloop_model *model);
 void foreloop_ranker_release(const foreloop_model *model, foreloop_scorer_ranker *ranker);
 
 /* Sets up everything that depends on the ranker, which is in place. On failure foreloop_scorer_release is still due. */
@@ -99,6 +99,11 @@ static inline const uint32_t *foreloop_sequence(const uint32_t *ids, const size_
 /* Checks a whole batch, so that nothing is written before an error. `call` names the function in messages. */
 foreloop_status foreloop_check_batch(const char *call, const foreloop_scorer *scorer, const foreloop_workload *workload,
                                      const uint32_t *ids, const size_t *offsets, size_t count, foreloop_error *error);
+
+/* The same without the workload. */
+FORELOOP_INTERNAL_API foreloop_status foreloop_check_sequences(const char *call, const foreloop_scorer *scorer,
+                                                               const uint32_t *ids, const size_t *offsets, size_t count,
+                                                               foreloop_error *error);
 
 /* Scores a checked batch. */
 void foreloop_score_checked(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,

@@ -20,11 +20,11 @@
  * or an encoder belongs to one thread and one stream at a time. A table of actions is shared while nobody updates it.
  *   Memory     Host memory is the allocator's of foreloop_cuda_options; device memory is the pair's or the arena's, by
  *              default cudaMalloc's. All device memory is taken when objects are created. Closing an object gives it
- *              back: synchronise first with the streams that used it.
+ *              back: synchronise first with the streams that used it. Creating and closing may wait for the GPU.
  *   Process    Initialises the CUDA runtime, which makes the device's primary context, at foreloop_cuda_open. The
  *              thread's current device is as before after each call. Handles do not survive fork.
  *   Errors     FORELOOP_ERROR_DEVICE for a missing driver or device and for each error of CUDA, which may stem from
- *              work queued before.
+ *              work queued before; outputs may be written in part then.
  *   Numbers    From the same z0 on, rollouts, features and scores have the bits of the CPU, but for the sign of zeros.
  */
 #ifndef FORELOOP_CUDA_H
@@ -196,6 +196,12 @@ FORELOOP_API foreloop_status foreloop_cuda_workload_create(foreloop_cuda_workloa
                                                            const foreloop_cuda_model *model,
                                                            const foreloop_workload *workload,
                                                            foreloop_cuda_stream stream, foreloop_error *error);
+/* From a latent state, as foreloop_workload_create checks it: latent[latent_size], for example what an encoder has left
+ * on the GPU (after its projection). Waits for `stream`. */
+FORELOOP_API foreloop_status foreloop_cuda_workload_from_latent(foreloop_cuda_workload **result,
+                                                                const foreloop_cuda_model *model, const float *latent,
+                                                                foreloop_cuda_place place, foreloop_cuda_stream stream,
+                                                                foreloop_error *error);
 FORELOOP_API void foreloop_cuda_workload_close(foreloop_cuda_workload *workload);
 
 /* ---- Scoring ----------------------------------------------------------------------------------------------------- */
@@ -221,7 +227,7 @@ FORELOOP_API void foreloop_cuda_scorer_close(foreloop_cuda_scorer *scorer);
 FORELOOP_API foreloop_status foreloop_cuda_scorer_set_ranker(foreloop_cuda_scorer *scorer, const foreloop_gbdt *ranker,
                                                              foreloop_error *error);
 
-/* A batch in CSR form, as of foreloop_score. */
+/* A batch in CSR form, as of foreloop_score, of 2^32 - 2 candidates at the most. */
 typedef struct foreloop_cuda_batch {
     size_t size;
     const uint32_t *ids;
@@ -250,7 +256,8 @@ FORELOOP_API foreloop_status foreloop_cuda_features(foreloop_cuda_scorer *scorer
                                                     foreloop_error *error);
 
 /* The k best of a batch, best first, equal scores in order of index: indices[min(k, count)] and scores (may be NULL) in
- * `place`. Bad candidates come last, with NaN. k is FORELOOP_CUDA_TOP_LIMIT at the most, and count 2^32 - 1. */
+ * `place`. Bad candidates come last, with NaN. k is FORELOOP_CUDA_TOP_LIMIT at the most. A
+ * score of -0 is given as 0. */
 enum { FORELOOP_CUDA_TOP_LIMIT = 1024 };
 FORELOOP_API foreloop_status foreloop_cuda_rank_top(foreloop_cuda_scorer *scorer,
                                                     const foreloop_cuda_workload *workload,

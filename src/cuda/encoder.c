@@ -24,42 +24,42 @@ void foreloop_cuda_encoder_options_init(foreloop_cuda_encoder_options *options, 
     }
 }
 
-/* One buffer of an encoder: where its pointer lies, and its size. */
-typedef struct buffer {
-    void **pointer;
-    size_t count, element_size;
-    const char *what;
-} buffer;
-enum { BUFFERS = 10 };
-
 static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* The sizes cannot overflow: no factor is above 2^22. */
-static void list_buffers(foreloop_cuda_encoder *encoder, buffer buffers[BUFFERS]) {
+/* All of the GPU's memory. The sizes cannot overflow: no factor is above 2^22. */
+static foreloop_status take_scratch(foreloop_cuda_encoder *encoder, foreloop_error *error) {
+    static const char what[] = "the encoder's scratch";
     const foreloop_cuda_transformer *transformer = encoder->transformer;
-    const foreloop_transformer_config *config = &transformer->transformer->weights.config;
-    const size_t element_size = foreloop_cuda_element_size(transformer->element), stride = transformer->stride;
+    const size_t hidden = transformer->transformer->weights.config.hidden_size;
+    const size_t element_size = foreloop_cuda_element_size(transformer->element), row = transformer->stride;
     const size_t projected = foreloop_cuda_row_stride(larger(transformer->projection.out, 1));
-    const buffer all[BUFFERS] = {
-        {(void **)&encoder->inputs, encoder->inputs_size, 1, "inputs"},
-        {(void **)&encoder->states, encoder->tokens, stride * sizeof(float), "the states"},
-        {(void **)&encoder->product, encoder->tokens, stride * sizeof(float), "products"},
-        {&encoder->narrow, encoder->tokens, stride * element_size, "the context"},
-        {&encoder->wide, encoder->tokens, encoder->wide_stride * element_size, "the intermediate states"},
-        {(void **)&encoder->means, encoder->texts, stride * sizeof(float), "the texts' means"},
-        {(void **)&encoder->projected, encoder->texts, projected * sizeof(float), "the projection"},
-        {(void **)&encoder->results, encoder->texts, encoder->results_width * sizeof(float), "the results"},
-        {(void **)&encoder->carry, 2, config->hidden_size * sizeof(double), "a sum"},
-        {(void **)&encoder->failed, 1, sizeof(uint32_t), "a number"},
+    const struct {
+        void *pointer; /* its address */
+        size_t count, element_size;
+    } all[] = {
+        {&encoder->inputs, foreloop_cuda_run_size(encoder->tokens, encoder->texts), 1},
+        {&encoder->states, encoder->tokens, row * sizeof(float)},
+        {&encoder->product, encoder->tokens, row * sizeof(float)},
+        {&encoder->narrow, encoder->tokens, row * element_size},
+        {&encoder->wide, encoder->tokens, encoder->wide_stride * element_size},
+        {&encoder->means, encoder->texts, row * sizeof(float)},
+        {&encoder->projected, encoder->texts, projected * sizeof(float)},
+        {&encoder->results, encoder->texts, larger(hidden, transformer->projection.out) * sizeof(float)},
+        {&encoder->carry, 2, hidden * sizeof(double)},
+        {&encoder->failed, 1, sizeof(uint32_t)},
     };
-    memcpy(buffers, all, sizeof all);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        FORELOOP_TRY(foreloop_cuda_arrays_take(&encoder->arrays, all[i].pointer, all[i].count, all[i].element_size,
+                                               what, error));
+    return FORELOOP_OK;
 }
 
 static foreloop_status forget_failures(foreloop_cuda_encoder *encoder, foreloop_error *error) {
-    FORELOOP_CUDA_TRY(cudaMemsetAsync(encoder->failed, 0xff, sizeof *encoder->failed, NULL), "clearing a number");
-    FORELOOP_CUDA_TRY(cudaStreamSynchronize(NULL), "clearing a number");
+    FORELOOP_CUDA_TRY(cudaMemsetAsync(encoder->failed, 0xff, sizeof *encoder->failed, encoder->stream),
+                      "clearing a number");
+    FORELOOP_CUDA_TRY(cudaStreamSynchronize(encoder->stream), "clearing a number");
     return FORELOOP_OK;
 }
 
@@ -71,25 +71,18 @@ static foreloop_status fill(foreloop_cuda_encoder *encoder, const foreloop_cuda_
     encoder->tokens = larger(options->tokens, foreloop_transformer_config_max_length(config));
     encoder->texts = options->texts;
     encoder->wide_stride = foreloop_cuda_row_stride(larger(3 * config->hidden_size, config->intermediate_size));
-    encoder->results_width = larger(config->hidden_size, encoder->transformer->projection.out);
-    encoder->inputs_size = foreloop_cuda_run_size(encoder->tokens, encoder->texts);
     FORELOOP_TRY(foreloop_cuda_text_batch_open(&encoder->batch, &gpu->allocator, transformer, error));
-    FORELOOP_TRY(foreloop_cuda_staging_open(&encoder->staging, gpu, encoder->inputs_size, error));
+    FORELOOP_TRY(foreloop_cuda_staging_open(&encoder->staging, gpu,
+                                            foreloop_cuda_run_size(encoder->tokens, encoder->texts), error));
     FORELOOP_TRY(foreloop_cuda_gemm_open(&encoder->gemm, gpu, options->cublas, options->gemm_workspace, error));
-    buffer buffers[BUFFERS];
-    list_buffers(encoder, buffers);
-    for (size_t i = 0; i < BUFFERS; i++)
-        FORELOOP_TRY(foreloop_cuda_allocate(gpu, buffers[i].pointer, buffers[i].count, buffers[i].element_size,
-                                            buffers[i].what, error));
+    encoder->arrays.gpu = gpu;
+    FORELOOP_TRY(take_scratch(encoder, error));
     return forget_failures(encoder, error);
 }
 
 static void release(foreloop_cuda_encoder *encoder) {
     foreloop_cuda *gpu = encoder->transformer->gpu;
-    buffer buffers[BUFFERS];
-    list_buffers(encoder, buffers);
-    for (size_t i = 0; i < BUFFERS; i++)
-        foreloop_cuda_release(gpu, *buffers[i].pointer, buffers[i].count, buffers[i].element_size);
+    foreloop_cuda_arrays_close(&encoder->arrays);
     foreloop_cuda_gemm_close(encoder->gemm);
     foreloop_cuda_staging_close(&encoder->staging);
     foreloop_cuda_text_batch_close(&encoder->batch);
@@ -234,6 +227,7 @@ static foreloop_status run_windows(foreloop_cuda_encoder *encoder, const foreloo
 /* All of the batch. */
 static foreloop_status run_batch(foreloop_cuda_encoder *encoder, const destination *to, foreloop_error *error) {
     foreloop_cuda_run run;
+    encoder->stream = to->stream;
     FORELOOP_TRY(foreloop_cuda_gemm_set_stream(encoder->gemm, to->stream, error));
     for (size_t turn = 0; foreloop_cuda_run_next(&encoder->batch, encoder->tokens, encoder->texts, &run); turn++)
         FORELOOP_TRY(run_windows(encoder, &run, turn, to, error));
@@ -292,9 +286,9 @@ foreloop_status foreloop_cuda_encode_ids(foreloop_cuda_encoder *encoder, const u
 
 static foreloop_status check_failures(foreloop_cuda_encoder *encoder, foreloop_error *error) {
     uint32_t failed = UINT32_MAX;
-    FORELOOP_CUDA_TRY(cudaMemcpyAsync(&failed, encoder->failed, sizeof failed, cudaMemcpyDeviceToHost, NULL),
+    FORELOOP_CUDA_TRY(cudaMemcpyAsync(&failed, encoder->failed, sizeof failed, cudaMemcpyDeviceToHost, encoder->stream),
                       "fetching a number");
-    FORELOOP_CUDA_TRY(cudaStreamSynchronize(NULL), "fetching a number");
+    FORELOOP_CUDA_TRY(cudaStreamSynchronize(encoder->stream), "fetching a number");
     if (failed == UINT32_MAX)
         return FORELOOP_OK;
     FORELOOP_TRY(forget_failures(encoder, error));

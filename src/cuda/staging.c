@@ -1,21 +1,10 @@
 /* Page-locked slots of host memory. */
 #include "cuda/staging.h"
-#include <stdint.h>
 
-enum { PAGE = 4096, SLOT_ALIGNMENT = 64 };
-
-static size_t whole(size_t size, size_t unit) {
-    return (size + unit - 1) / unit * unit;
-}
+enum { SLOT_ALIGNMENT = 64 };
 
 static foreloop_status open(foreloop_cuda_staging *staging, foreloop_error *error) {
-    const size_t size = whole(FORELOOP_CUDA_SLOTS * staging->size, PAGE);
-    staging->block = foreloop_allocate(&staging->gpu->allocator, size + PAGE, 1);
-    if (!staging->block)
-        return foreloop_fail_memory(error, size, 1, "inputs of the GPU");
-    unsigned char *pages = (unsigned char *)staging->block + (PAGE - (uintptr_t)staging->block % PAGE) % PAGE;
-    FORELOOP_CUDA_TRY(cudaHostRegister(pages, size, cudaHostRegisterDefault), "locking memory");
-    staging->pages = pages;
+    FORELOOP_TRY(foreloop_cuda_pinned_open(&staging->memory, staging->gpu, FORELOOP_CUDA_SLOTS * staging->size, error));
     for (; staging->opened < FORELOOP_CUDA_SLOTS; staging->opened++)
         FORELOOP_CUDA_TRY(cudaEventCreateWithFlags(&staging->copied[staging->opened], cudaEventDisableTiming),
                           "making an event");
@@ -24,7 +13,8 @@ static foreloop_status open(foreloop_cuda_staging *staging, foreloop_error *erro
 
 foreloop_status foreloop_cuda_staging_open(foreloop_cuda_staging *staging, foreloop_cuda *gpu, size_t size,
                                            foreloop_error *error) {
-    *staging = (foreloop_cuda_staging){.gpu = gpu, .size = whole(size, SLOT_ALIGNMENT)};
+    *staging =
+        (foreloop_cuda_staging){.gpu = gpu, .size = (size + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT};
     const foreloop_status status = open(staging, error);
     if (status != FORELOOP_OK)
         foreloop_cuda_staging_close(staging);
@@ -38,22 +28,20 @@ void foreloop_cuda_staging_close(foreloop_cuda_staging *staging) {
         (void)cudaEventSynchronize(staging->copied[i]);
         (void)cudaEventDestroy(staging->copied[i]);
     }
-    if (staging->pages)
-        (void)cudaHostUnregister(staging->pages);
-    foreloop_release(&staging->gpu->allocator, staging->block);
+    foreloop_cuda_pinned_close(&staging->memory, staging->gpu);
     *staging = (foreloop_cuda_staging){.gpu = NULL};
 }
 
 foreloop_status foreloop_cuda_staging_take(foreloop_cuda_staging *staging, void **slot, foreloop_error *error) {
     /* An event that was never recorded is over. */
     FORELOOP_CUDA_TRY(cudaEventSynchronize(staging->copied[staging->next]), "waiting for the inputs before");
-    *slot = staging->pages + staging->next * staging->size;
+    *slot = (unsigned char *)staging->memory.memory + staging->next * staging->size;
     return FORELOOP_OK;
 }
 
 foreloop_status foreloop_cuda_staging_send(foreloop_cuda_staging *staging, void *to, size_t size, cudaStream_t stream,
                                            foreloop_error *error) {
-    const unsigned char *slot = staging->pages + staging->next * staging->size;
+    const unsigned char *slot = (unsigned char *)staging->memory.memory + staging->next * staging->size;
     FORELOOP_CUDA_TRY(cudaMemcpyAsync(to, slot, size, cudaMemcpyHostToDevice, stream), "sending inputs");
     FORELOOP_CUDA_TRY(cudaEventRecord(staging->copied[staging->next], stream), "marking inputs");
     staging->next = (staging->next + 1) % FORELOOP_CUDA_SLOTS;

@@ -2,15 +2,14 @@
 #ifndef FORELOOP_CUDA_STAGING_H
 #define FORELOOP_CUDA_STAGING_H
 
-#include "cuda/gpu.h"
+#include "cuda/arrays.h"
 
 enum { FORELOOP_CUDA_SLOTS = 2 };
 
 typedef struct foreloop_cuda_staging {
     foreloop_cuda *gpu;
-    void *block;          /* of the host allocator */
-    unsigned char *pages; /* in it: whole pages, locked */
-    size_t size;          /* of a slot */
+    foreloop_cuda_pinned memory;
+    size_t size; /* of a slot */
     cudaEvent_t copied[FORELOOP_CUDA_SLOTS];
     size_t opened; /* events */
     size_t next;

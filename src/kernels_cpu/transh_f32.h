@@ -126,7 +126,7 @@ static inline size_t foreloop_transh_slice_count(size_t latent) {
 /* Numbers of the slice that there are. */
 static inline size_t foreloop_transh_slice_width(const foreloop_transh_program *program, size_t slice) {
     const size_t left = program->latent - slice * FORELOOP_TRANSH_SLICE;
-    return left < FORELOOP_TRANSH_SLICE ? left : FORELOOP_TRANSH_SLICE;
+    return left < FORELOOP_TRANSH_SLICE ? left : (size_t)FORELOOP_TRANSH_SLICE;
 }
 
 /* Where the parts of a state begin, in floats. */

@@ -51,7 +51,7 @@ static __device__ __forceinline__ void load_transposed(FORELOOP_SHARED_POINTER(f
     const unsigned row_in_four = threadIdx.x % 4, column_in_eight = threadIdx.x / 4 % 8, warp = threadIdx.x / 32;
     for (unsigned column = column_in_eight; column < width; column += 8) {
         const float bias = column < from->columns ? from->bias[column] : 0.0f;
-#pragma unroll
+        FORELOOP_UNROLL(8)
         for (unsigned i = 0; i < TILE / 16; i++) {
             const unsigned row = i * 16 + warp * 4 + row_in_four;
             const bool inside = row < from->rows && column < from->columns;
@@ -66,7 +66,7 @@ static __device__ __forceinline__ void load_plain(FORELOOP_SHARED_POINTER(float)
                                                   const unsigned width) {
     const unsigned column = threadIdx.x % width;
     const float bias = column < from->columns ? from->bias[column] : 0.0f;
-#pragma unroll 8
+    FORELOOP_UNROLL(8)
     for (unsigned row = threadIdx.x / width; row < TILE; row += ATTENTION_THREADS / width) {
         const bool inside = row < from->rows && column < from->columns;
         tile[row * width + column] =
@@ -75,14 +75,14 @@ static __device__ __forceinline__ void load_plain(FORELOOP_SHARED_POINTER(float)
 }
 
 static __device__ __forceinline__ float half_warp_max(float value) {
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int half = 8; half > 0; half /= 2)
         value = fmaxf(value, __shfl_xor_sync(FORELOOP_WARP, value, half));
     return value;
 }
 
 static __device__ __forceinline__ float half_warp_sum(float value) {
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int half = 8; half > 0; half /= 2)
         value += __shfl_xor_sync(FORELOOP_WARP, value, half);
     return value;
@@ -94,18 +94,18 @@ static __device__ __forceinline__ void add_scores(float scores[QUERIES_EACH][KEY
                                                   FORELOOP_SHARED_POINTER(float) keys, unsigned depth) {
     const unsigned query = threadIdx.x / 16 * QUERIES_EACH, key = threadIdx.x % 16 * KEYS_EACH;
     for (unsigned line = 0; line < depth; line += 8) {
-#pragma unroll
+        FORELOOP_UNROLL(8)
         for (unsigned i = 0; i < 8; i++) {
             const float4 low = shared_four(queries, swizzled(line + i, i, query));
             const float4 high = shared_four(queries, swizzled(line + i, i, query + 4));
             const float4 four = shared_four(keys, swizzled(line + i, i, key));
             const float q[QUERIES_EACH] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
             const float k[KEYS_EACH] = {four.x, four.y, four.z, four.w};
-#pragma unroll
+            FORELOOP_UNROLL(8)
             for (int a = 0; a < QUERIES_EACH; a++)
-#pragma unroll
-                for (int b = 0; b < KEYS_EACH; b++)
-                    scores[a][b] = __fmaf_rn(q[a], k[b], scores[a][b]);
+                FORELOOP_UNROLL(8)
+            for (int b = 0; b < KEYS_EACH; b++)
+                scores[a][b] = __fmaf_rn(q[a], k[b], scores[a][b]);
         }
     }
 }
@@ -117,7 +117,7 @@ static __device__ __forceinline__ void add_context(float context[QUERIES_EACH][K
                                                    const unsigned width) {
     const unsigned query = threadIdx.x / 16 * QUERIES_EACH, each = width / 16, column = threadIdx.x % 16 * each;
     for (unsigned line = 0; line < keys; line += 4) {
-#pragma unroll
+        FORELOOP_UNROLL(8)
         for (unsigned i = 0; i < 4; i++) {
             const float4 low = shared_four(weights, swizzled(line + i, line / 4, query));
             const float4 high = shared_four(weights, swizzled(line + i, line / 4, query + 4));
@@ -130,11 +130,11 @@ static __device__ __forceinline__ void add_context(float context[QUERIES_EACH][K
                 v[0] = values[(line + i) * width + column];
                 v[1] = values[(line + i) * width + column + 1];
             }
-#pragma unroll
+            FORELOOP_UNROLL(8)
             for (int a = 0; a < QUERIES_EACH; a++)
-#pragma unroll
-                for (unsigned b = 0; b < each; b++)
-                    context[a][b] = __fmaf_rn(p[a], v[b], context[a][b]);
+                FORELOOP_UNROLL(8)
+            for (unsigned b = 0; b < each; b++)
+                context[a][b] = __fmaf_rn(p[a], v[b], context[a][b]);
         }
     }
 }
@@ -149,10 +149,10 @@ static __device__ __forceinline__ void exponentiate(float scores[QUERIES_EACH][K
                                                     float context[QUERIES_EACH][KEYS_EACH], unsigned keys,
                                                     const unsigned each) {
     const unsigned key = threadIdx.x % 16 * KEYS_EACH;
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int a = 0; a < QUERIES_EACH; a++) {
         float largest = run->largest[a], sum = 0.0f;
-#pragma unroll
+        FORELOOP_UNROLL(8)
         for (int b = 0; b < KEYS_EACH; b++) {
             if (key + b >= keys)
                 scores[a][b] = -INFINITY;
@@ -160,14 +160,14 @@ static __device__ __forceinline__ void exponentiate(float scores[QUERIES_EACH][K
         }
         largest = half_warp_max(largest);
         const float earlier = exp2f(run->largest[a] - largest);
-#pragma unroll
+        FORELOOP_UNROLL(8)
         for (int b = 0; b < KEYS_EACH; b++) {
             scores[a][b] = exp2f(scores[a][b] - largest);
             sum += scores[a][b];
         }
         run->largest[a] = largest;
         run->sum[a] = __fmaf_rn(run->sum[a], earlier, sum);
-#pragma unroll
+        FORELOOP_UNROLL(8)
         for (unsigned b = 0; b < each; b++)
             context[a][b] *= earlier;
     }
@@ -190,7 +190,7 @@ static __device__ __forceinline__ void attend(const foreloop_cuda_attention_call
     const float scale = 1.4426950408889634f / sqrtf((float)head_width);
     float context[QUERIES_EACH][KEYS_EACH] = {{0.0f}};
     softmax_run run;
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int a = 0; a < QUERIES_EACH; a++) {
         run.largest[a] = -INFINITY;
         run.sum[a] = 0.0f;
@@ -232,24 +232,24 @@ static __device__ __forceinline__ void attend(const foreloop_cuda_attention_call
         }
         exponentiate(scores, &run, context, key_count, each);
         /* A query's weights are written and read by the same half of a warp. */
-#pragma unroll
+        FORELOOP_UNROLL(8)
         for (int b = 0; b < KEYS_EACH; b++)
-#pragma unroll
-            for (int a = 0; a < QUERIES_EACH; a++)
-                weights[swizzled(threadIdx.x % 16 * KEYS_EACH + b, threadIdx.x % 16,
-                                 threadIdx.x / 16 * QUERIES_EACH + a)] = scores[a][b];
+            FORELOOP_UNROLL(8)
+        for (int a = 0; a < QUERIES_EACH; a++)
+            weights[swizzled(threadIdx.x % 16 * KEYS_EACH + b, threadIdx.x % 16, threadIdx.x / 16 * QUERIES_EACH + a)] =
+                scores[a][b];
         __syncwarp();
         add_context(context, weights, values, (key_count + 3) / 4 * 4, width);
         __syncthreads();
     }
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int a = 0; a < QUERIES_EACH; a++) {
         const float sum = half_warp_sum(run.sum[a]);
         const unsigned query = threadIdx.x / 16 * QUERIES_EACH + a;
         if (query >= query_count)
             continue;
         const size_t place = (tile.first + tile.query + query) * call->context_stride + head;
-#pragma unroll
+        FORELOOP_UNROLL(8)
         for (unsigned b = 0; b < each; b++) {
             const unsigned column = first_column + threadIdx.x % 16 * each + b;
             if (column < head_width)
@@ -258,12 +258,14 @@ static __device__ __forceinline__ void attend(const foreloop_cuda_attention_call
     }
 }
 
-static __global__ void __launch_bounds__(ATTENTION_THREADS, 3) attention_32_kernel(foreloop_cuda_attention_call call) {
+extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS, 3)
+    foreloop_cuda_attention_32_kernel(foreloop_cuda_attention_call call) {
     FORELOOP_DYNAMIC_SHARED(float, shared);
     attend(&call, shared, 32);
 }
 
-static __global__ void __launch_bounds__(ATTENTION_THREADS, 3) attention_64_kernel(foreloop_cuda_attention_call call) {
+extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS, 3)
+    foreloop_cuda_attention_64_kernel(foreloop_cuda_attention_call call) {
     FORELOOP_DYNAMIC_SHARED(float, shared);
     attend(&call, shared, 64);
 }
@@ -273,8 +275,8 @@ cudaError_t foreloop_cuda_attention(const foreloop_cuda_attention_call *call, cu
     const dim3 blocks(call->tile_count, call->heads, (call->head_width + width - 1) / width);
     const size_t shared_size = (2 * width * TILE + TILE * TILE) * sizeof(float); /* 48 KiB at the most */
     if (width == 32)
-        FORELOOP_LAUNCH(attention_32_kernel, blocks, ATTENTION_THREADS, shared_size, stream, *call);
+        FORELOOP_LAUNCH(foreloop_cuda_attention_32_kernel, blocks, ATTENTION_THREADS, shared_size, stream, *call);
     else
-        FORELOOP_LAUNCH(attention_64_kernel, blocks, ATTENTION_THREADS, shared_size, stream, *call);
+        FORELOOP_LAUNCH(foreloop_cuda_attention_64_kernel, blocks, ATTENTION_THREADS, shared_size, stream, *call);
     return cudaGetLastError();
 }

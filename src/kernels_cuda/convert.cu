@@ -6,7 +6,8 @@
 
 enum { CONVERT_THREADS = 256 };
 
-static __global__ void __launch_bounds__(CONVERT_THREADS) convert_kernel(foreloop_cuda_convert_call call) {
+extern "C" __global__ void __launch_bounds__(CONVERT_THREADS)
+    foreloop_cuda_convert_kernel(foreloop_cuda_convert_call call) {
     const size_t place = (size_t)blockIdx.x * CONVERT_THREADS + threadIdx.x;
     const size_t row = place / call.stride, column = place % call.stride;
     if (row < call.rows)
@@ -15,6 +16,6 @@ static __global__ void __launch_bounds__(CONVERT_THREADS) convert_kernel(foreloo
 
 cudaError_t foreloop_cuda_convert(const foreloop_cuda_convert_call *call, cudaStream_t stream) {
     const size_t blocks = (call->rows * call->stride + CONVERT_THREADS - 1) / CONVERT_THREADS;
-    FORELOOP_LAUNCH(convert_kernel, (unsigned)blocks, CONVERT_THREADS, 0, stream, *call);
+    FORELOOP_LAUNCH(foreloop_cuda_convert_kernel, (unsigned)blocks, CONVERT_THREADS, 0, stream, *call);
     return cudaGetLastError();
 }

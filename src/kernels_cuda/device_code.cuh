@@ -6,6 +6,7 @@
  *   FORELOOP_SHARED(float) tile[32][33];   an array in shared memory; elements are read and assigned whole, and no
  *                                          pointer or reference to one is kept, but by FORELOOP_SHARED_POINTER(float)
  *   FORELOOP_DYNAMIC_SHARED(float, name);  all dynamic shared memory, one type a kernel
+ *   FORELOOP_UNROLL(4)                     before a loop
  *   FORELOOP_LAUNCH(kernel, blocks, threads, shared_bytes, stream, arguments...)
  *   FORELOOP_ALLOW_SHARED(kernel, bytes)   before launches with more than 48 KiB of it
  *
@@ -22,6 +23,8 @@
 #define FORELOOP_WARP 0xffffffffu
 
 #if defined(__CUDACC__)
+#define FORELOOP_TEXT(tokens)         #tokens
+#define FORELOOP_UNROLL(count)        _Pragma(FORELOOP_TEXT(unroll count))
 #define FORELOOP_SHARED(type)         __shared__ type
 #define FORELOOP_SHARED_POINTER(type) type *
 #define FORELOOP_DYNAMIC_SHARED(type, name)                                                                            \

@@ -82,7 +82,7 @@ static __device__ __forceinline__ void load_eight(const void *values, size_t ind
     }
     const uint4 vector = *(const uint4 *)((const uint16_t *)values + index);
     const uint32_t pairs[4] = {vector.x, vector.y, vector.z, vector.w};
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int i = 0; i < 8; i++) {
         const uint16_t bits = (uint16_t)(pairs[i / 2] >> (i % 2 * 16));
         result[i] = element == FORELOOP_CUDA_ELEMENT_F16 ? float_of_f16(bits) : float_of_bf16(bits);
@@ -98,7 +98,7 @@ static __device__ __forceinline__ void store_eight(void *values, size_t index, f
         return;
     }
     uint32_t pairs[4] = {0, 0, 0, 0};
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int i = 0; i < 8; i++) {
         const uint16_t bits = element == FORELOOP_CUDA_ELEMENT_F16 ? f16_of_float(from[i]) : bf16_of_float(from[i]);
         pairs[i / 2] |= (uint32_t)bits << (i % 2 * 16);

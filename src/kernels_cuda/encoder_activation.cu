@@ -16,7 +16,8 @@ static __device__ __forceinline__ float activated(float x, foreloop_cuda_activat
 }
 
 /* A block has ACTIVATION_WIDTH columns of a row. */
-static __global__ void __launch_bounds__(ACTIVATION_THREADS) activation_kernel(foreloop_cuda_activation_call call) {
+extern "C" __global__ void __launch_bounds__(ACTIVATION_THREADS)
+    foreloop_cuda_activation_kernel(foreloop_cuda_activation_call call) {
     const unsigned first = (blockIdx.y * ACTIVATION_THREADS + threadIdx.x) * FORELOOP_CUDA_ROW_UNIT;
     const size_t place = blockIdx.x * call.stride + first;
     if (first >= call.width)
@@ -31,7 +32,7 @@ static __global__ void __launch_bounds__(ACTIVATION_THREADS) activation_kernel(f
     float values[FORELOOP_CUDA_ROW_UNIT], bias[FORELOOP_CUDA_ROW_UNIT];
     load_eight(call.values, place, call.element, values);
     load_eight(call.bias, first, FORELOOP_CUDA_ELEMENT_F32, bias);
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int i = 0; i < FORELOOP_CUDA_ROW_UNIT; i++)
         values[i] = activated(values[i] + bias[i], call.activation);
     store_eight(call.values, place, call.element, values);
@@ -39,6 +40,6 @@ static __global__ void __launch_bounds__(ACTIVATION_THREADS) activation_kernel(f
 
 cudaError_t foreloop_cuda_activate(const foreloop_cuda_activation_call *call, cudaStream_t stream) {
     const dim3 blocks(call->rows, (call->width + ACTIVATION_WIDTH - 1) / ACTIVATION_WIDTH);
-    FORELOOP_LAUNCH(activation_kernel, blocks, ACTIVATION_THREADS, 0, stream, *call);
+    FORELOOP_LAUNCH(foreloop_cuda_activation_kernel, blocks, ACTIVATION_THREADS, 0, stream, *call);
     return cudaGetLastError();
 }

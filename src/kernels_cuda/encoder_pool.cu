@@ -8,7 +8,7 @@
 
 enum { POOL_WARPS = 8, POOL_THREADS = POOL_WARPS * 32, FINISH_THREADS = 128 };
 
-static __global__ void __launch_bounds__(POOL_THREADS) pool_kernel(foreloop_cuda_pool_call call) {
+extern "C" __global__ void __launch_bounds__(POOL_THREADS) foreloop_cuda_pool_kernel(foreloop_cuda_pool_call call) {
     FORELOOP_SHARED(double) parts[POOL_WARPS][32];
     const foreloop_cuda_pool_text text = call.texts[blockIdx.x];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, column = blockIdx.y * 32 + lane;
@@ -17,7 +17,7 @@ static __global__ void __launch_bounds__(POOL_THREADS) pool_kernel(foreloop_cuda
         for (unsigned w = text.window; w < text.window_end; w++) {
             const foreloop_cuda_pool_window window = call.windows[w];
             const float *states = call.states + (size_t)window.first * call.stride + column;
-#pragma unroll 4
+            FORELOOP_UNROLL(4)
             for (unsigned row = warp; row < window.count; row += POOL_WARPS)
                 sum += (double)states[row * call.stride];
         }
@@ -35,7 +35,8 @@ static __global__ void __launch_bounds__(POOL_THREADS) pool_kernel(foreloop_cuda
 }
 
 /* A block has a text. */
-static __global__ void __launch_bounds__(FINISH_THREADS) finish_kernel(foreloop_cuda_finish_call call) {
+extern "C" __global__ void __launch_bounds__(FINISH_THREADS)
+    foreloop_cuda_finish_kernel(foreloop_cuda_finish_call call) {
     FORELOOP_SHARED(double) parts[FINISH_THREADS / 32];
     const foreloop_cuda_pool_text text = call.texts[blockIdx.x];
     const float *values = call.values + blockIdx.x * call.stride;
@@ -46,7 +47,7 @@ static __global__ void __launch_bounds__(FINISH_THREADS) finish_kernel(foreloop_
         const float value = empty ? 0.0f : biased ? values[i] + call.bias[i] : values[i];
         square += (double)value * (double)value;
     }
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int half = 16; half > 0; half /= 2)
         square += __shfl_xor_sync(FORELOOP_WARP, square, half);
     if (threadIdx.x % 32 == 0)
@@ -68,11 +69,11 @@ static __global__ void __launch_bounds__(FINISH_THREADS) finish_kernel(foreloop_
 
 cudaError_t foreloop_cuda_pool(const foreloop_cuda_pool_call *call, cudaStream_t stream) {
     const dim3 blocks(call->text_count, (call->width + 31) / 32);
-    FORELOOP_LAUNCH(pool_kernel, blocks, POOL_THREADS, 0, stream, *call);
+    FORELOOP_LAUNCH(foreloop_cuda_pool_kernel, blocks, POOL_THREADS, 0, stream, *call);
     return cudaGetLastError();
 }
 
 cudaError_t foreloop_cuda_finish(const foreloop_cuda_finish_call *call, cudaStream_t stream) {
-    FORELOOP_LAUNCH(finish_kernel, call->text_count, FINISH_THREADS, 0, stream, *call);
+    FORELOOP_LAUNCH(foreloop_cuda_finish_kernel, call->text_count, FINISH_THREADS, 0, stream, *call);
     return cudaGetLastError();
 }

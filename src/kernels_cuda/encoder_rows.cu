@@ -11,7 +11,7 @@ enum { ROWS = 4, ROW_THREADS = ROWS * 32 }; /* of a block */
 
 /* The sum over the warp, in every lane. */
 static __device__ __forceinline__ float row_sum(float value) {
-#pragma unroll
+    FORELOOP_UNROLL(8)
     for (int half = 16; half > 0; half /= 2)
         value += __shfl_xor_sync(FORELOOP_WARP, value, half);
     return value;
@@ -33,11 +33,11 @@ static __device__ __forceinline__ void normalize_row(const foreloop_cuda_norm *n
     const unsigned lane = threadIdx.x % 32, width = norm->width;
     const float count = (float)width;
     float sum = 0.0f, deviation = 0.0f, square = 0.0f;
-#pragma unroll 4
+    FORELOOP_UNROLL(4)
     for (unsigned i = lane; i < width; i += 32)
         sum += addend_sum(addends, i);
     const float rough = row_sum(sum) / count;
-#pragma unroll 4
+    FORELOOP_UNROLL(4)
     for (unsigned i = lane; i < width; i += 32) {
         const float distance = addend_sum(addends, i) - rough;
         deviation += distance;
@@ -47,7 +47,7 @@ static __device__ __forceinline__ void normalize_row(const foreloop_cuda_norm *n
     const float error = row_sum(deviation) / count;
     const float variance = fmaxf(row_sum(square) / count - error * error, 0.0f);
     const float mean = rough + error, scale = 1.0f / sqrtf(variance + norm->epsilon);
-#pragma unroll 4
+    FORELOOP_UNROLL(4)
     for (unsigned i = lane; i < width; i += 32) {
         const float value = __fmaf_rn((addend_sum(addends, i) - mean) * scale, norm->gamma[i], norm->beta[i]);
         norm->states[row * norm->stride + i] = value;
@@ -56,7 +56,7 @@ static __device__ __forceinline__ void normalize_row(const foreloop_cuda_norm *n
     }
 }
 
-static __global__ void __launch_bounds__(ROW_THREADS) embed_kernel(foreloop_cuda_embed_call call) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) foreloop_cuda_embed_kernel(foreloop_cuda_embed_call call) {
     const size_t row = (size_t)blockIdx.x * ROWS + threadIdx.x / 32, stride = call.norm.stride;
     if (row >= call.norm.rows)
         return;
@@ -67,7 +67,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) embed_kernel(foreloop_cuda
     normalize_row(&call.norm, row, &addends);
 }
 
-static __global__ void __launch_bounds__(ROW_THREADS) residual_kernel(foreloop_cuda_residual_call call) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS)
+    foreloop_cuda_residual_kernel(foreloop_cuda_residual_call call) {
     const size_t row = (size_t)blockIdx.x * ROWS + threadIdx.x / 32, stride = call.norm.stride;
     if (row >= call.norm.rows)
         return;
@@ -77,11 +78,11 @@ static __global__ void __launch_bounds__(ROW_THREADS) residual_kernel(foreloop_c
 }
 
 cudaError_t foreloop_cuda_embed(const foreloop_cuda_embed_call *call, cudaStream_t stream) {
-    FORELOOP_LAUNCH(embed_kernel, (call->norm.rows + ROWS - 1) / ROWS, ROW_THREADS, 0, stream, *call);
+    FORELOOP_LAUNCH(foreloop_cuda_embed_kernel, (call->norm.rows + ROWS - 1) / ROWS, ROW_THREADS, 0, stream, *call);
     return cudaGetLastError();
 }
 
 cudaError_t foreloop_cuda_residual(const foreloop_cuda_residual_call *call, cudaStream_t stream) {
-    FORELOOP_LAUNCH(residual_kernel, (call->norm.rows + ROWS - 1) / ROWS, ROW_THREADS, 0, stream, *call);
+    FORELOOP_LAUNCH(foreloop_cuda_residual_kernel, (call->norm.rows + ROWS - 1) / ROWS, ROW_THREADS, 0, stream, *call);
     return cudaGetLastError();
 }

@@ -47,6 +47,6 @@ void foreloop_feature_plan_close(foreloop_feature_plan *plan);
 /* The fields of foreloop_hardware as features name them. */
 enum { FORELOOP_HARDWARE_FIELDS = 9 };
 extern const char *const foreloop_hardware_field_names[FORELOOP_HARDWARE_FIELDS];
-double foreloop_hardware_field(const foreloop_hardware *hardware, size_t field);
+FORELOOP_INTERNAL_API double foreloop_hardware_field(const foreloop_hardware *hardware, size_t field);
 
 #endif

@@ -52,7 +52,7 @@ foreloop_status foreloop_rollout_plan_create(foreloop_rollout_plan *plan, const 
 void foreloop_rollout_plan_close(foreloop_rollout_plan *plan);
 
 /* What rollouts run on: of all features, or only those that the trees read. The caller fills in the actions' rows. */
-foreloop_transh_program foreloop_rollout_program(const foreloop_rollout_plan *plan, bool all);
+FORELOOP_INTERNAL_API foreloop_transh_program foreloop_rollout_program(const foreloop_rollout_plan *plan, bool all);
 
 /* An action's row[row_stride] from its embedding[stride] and phi. */
 void foreloop_rollout_fill_row(const foreloop_rollout_plan *plan, size_t kind, const float *embedding, const float *phi,

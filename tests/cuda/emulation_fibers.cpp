@@ -68,6 +68,14 @@ uint64_t draw() {
     return random_state;
 }
 
+/* Which fibers can run, a bit each. */
+uint64_t ready[MAX_THREADS / 64];
+
+void set_ready(unsigned index) {
+    fibers[index].state = READY;
+    ready[index / 64] |= (uint64_t)1 << index % 64;
+}
+
 /* From a fiber back to the scheduler; returns when it is scheduled again. */
 void give_way() {
     fiber &own = fibers[running];
@@ -100,6 +108,7 @@ void begin_fiber() {
 void run_fiber(unsigned index) {
     fiber &next = fibers[index];
     running = index;
+    ready[index / 64] &= ~((uint64_t)1 << index % 64);
     here.linear = index;
     here.thread = next.thread;
 #ifdef FIBER_SANITIZED
@@ -116,19 +125,26 @@ void run_fiber(unsigned index) {
 #endif
 }
 
-/* The next fiber that can run, or thread_count. */
-unsigned choose() {
-    unsigned ready = 0, chosen = thread_count;
-    for (unsigned i = 0; i < thread_count; i++) {
-        if (fibers[i].state != READY)
-            continue;
-        ready++;
-        if (seed == 0 && ready > 1)
-            continue;
-        if (seed <= 1 || draw() % ready == 0)
-            chosen = i;
+/* The first ready fiber from `from` on, or MAX_THREADS. */
+unsigned ready_from(unsigned from) {
+    for (unsigned word = from / 64; word < MAX_THREADS / 64; word++) {
+        const uint64_t bits = word == from / 64 ? ready[word] & ~(uint64_t)0 << from % 64 : ready[word];
+        if (bits)
+            return word * 64 + (unsigned)__builtin_ctzll(bits);
     }
-    return chosen;
+    return MAX_THREADS;
+}
+
+/* The next fiber that can run, or MAX_THREADS. */
+unsigned choose() {
+    if (seed == 1) {
+        for (unsigned word = MAX_THREADS / 64; word-- > 0;)
+            if (ready[word])
+                return word * 64 + 63 - (unsigned)__builtin_clzll(ready[word]);
+        return MAX_THREADS;
+    }
+    const unsigned next = ready_from(seed == 0 ? 0 : (unsigned)(draw() % thread_count));
+    return next < MAX_THREADS ? next : ready_from(0);
 }
 
 void begin_block(unsigned x, unsigned y, unsigned z) {
@@ -137,11 +153,12 @@ void begin_block(unsigned x, unsigned y, unsigned z) {
     here.block_epoch = 0;
     memset(here.warp_epochs, 0, sizeof here.warp_epochs);
     memset(warps, 0, sizeof warps);
+    memset(ready, 0, sizeof ready);
     barrier_count = left_count = 0;
     for (unsigned i = 0; i < thread_count; i++) {
         fiber &own = fibers[i];
         own.begun = false;
-        own.state = READY;
+        set_ready(i);
         own.stack = stacks.data() + (size_t)i * STACK;
         own.thread = dim3(i % here.block_size.x, i / here.block_size.x % here.block_size.y,
                           i / here.block_size.x / here.block_size.y);
@@ -157,7 +174,7 @@ void run_block(unsigned x, unsigned y, unsigned z) {
     begin_block(x, y, z);
     while (left_count < thread_count) {
         const unsigned next = choose();
-        if (next == thread_count) {
+        if (next == MAX_THREADS) {
             fault("the threads of block %u wait for each other: %u at a barrier, %u have ended", x, barrier_count,
                   left_count);
             return;
@@ -222,7 +239,8 @@ void barrier() {
     here.block_epoch++;
     for (unsigned i = 0; i < thread_count; i++)
         if (fibers[i].state == AT_BARRIER)
-            fibers[i].state = READY;
+            set_ready(i);
+    set_ready(running);
     give_way(); /* the last one to come need not be the first to go on */
 }
 
@@ -248,7 +266,8 @@ const uint64_t *exchange(operation what, unsigned mask, uint64_t value) {
     const unsigned first = running / WARP * WARP;
     for (unsigned i = first; i < first + WARP; i++)
         if (fibers[i].state == AT_WARP)
-            fibers[i].state = READY;
+            set_ready(i);
+    set_ready(running);
     give_way();
     return own.values[generation % 2];
 }
