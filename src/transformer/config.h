@@ -2,6 +2,7 @@
 #ifndef FORELOOP_TRANSFORMER_CONFIG_H
 #define FORELOOP_TRANSFORMER_CONFIG_H
 
+#include "common/internal_api.h"
 #include "common/json.h"
 #include "kernels_cpu/activation_f32.h"
 #include <stdbool.h>
@@ -26,7 +27,7 @@ typedef struct foreloop_transformer_config {
 } foreloop_transformer_config;
 
 /* The longest sequence that the positions allow. */
-size_t foreloop_transformer_config_max_length(const foreloop_transformer_config *config);
+FORELOOP_INTERNAL_API size_t foreloop_transformer_config_max_length(const foreloop_transformer_config *config);
 
 /* The row of the position table for a token of this id, *next being the next token's (at first position_offset). As in
  * the reference, RoBERTa's padding tokens take the padding's own row, and the others are counted without them. */
