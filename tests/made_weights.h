@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MADE_TENSORS = 128, MADE_NAME = 96 };
+enum { MADE_TENSORS = 256, MADE_NAME = 96 };
 
 typedef struct made_weights {
     foreloop_tensor tensors[MADE_TENSORS];

@@ -234,6 +234,12 @@ static foreloop_status run_batch(foreloop_cuda_encoder *encoder, const destinati
     return FORELOOP_OK;
 }
 
+foreloop_status foreloop_cuda_encode_batch(foreloop_cuda_encoder *encoder, float *embeddings, cudaStream_t stream,
+                                           foreloop_error *error) {
+    const destination to = {.embeddings = embeddings, .place = FORELOOP_CUDA_DEVICE, .project = true, .stream = stream};
+    return run_batch(encoder, &to, error);
+}
+
 /* ---- The API ---- */
 
 foreloop_status foreloop_cuda_encode_texts(foreloop_cuda_encoder *encoder, const char *const *texts,
@@ -274,7 +280,8 @@ foreloop_status foreloop_cuda_encode_ids(foreloop_cuda_encoder *encoder, const u
     const foreloop_transformer_config *config = &encoder->transformer->transformer->weights.config;
     FORELOOP_TRY(foreloop_transformer_check_length(config, count, error));
     FORELOOP_TRY(foreloop_transformer_check_tokens(config, ids, types, count, error));
-    FORELOOP_TRY(foreloop_cuda_text_batch_read_ids(&encoder->batch, ids, count, error));
+    foreloop_cuda_text_batch_begin(&encoder->batch);
+    FORELOOP_TRY(foreloop_cuda_text_batch_add_ids(&encoder->batch, ids, count, error));
     const destination to = {.types = types, .stream = stream};
     FORELOOP_TRY(foreloop_cuda_enter(encoder->transformer->gpu, &previous, error));
     foreloop_status status = run_batch(encoder, &to, error);

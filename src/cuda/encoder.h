@@ -29,6 +29,10 @@ struct foreloop_cuda_encoder {
     uint32_t *failed;         /* the least text of its call that overflowed, or UINT32_MAX */
 };
 
+/* Queues the encoding of what encoder->batch holds: embeddings[texts][embedding_size] on the GPU, or NULL. */
+foreloop_status foreloop_cuda_encode_batch(foreloop_cuda_encoder *encoder, float *embeddings, cudaStream_t stream,
+                                           foreloop_error *error);
+
 /* Queues the forward pass over a run whose inputs are on the GPU: encoder->states. `types`: whether there are token
  * types. */
 foreloop_status foreloop_cuda_forward(const foreloop_cuda_encoder *encoder, const foreloop_cuda_run *run, bool types,

@@ -33,12 +33,18 @@ static foreloop_status add_window(foreloop_cuda_text_batch *batch, size_t tokens
     return FORELOOP_OK;
 }
 
-static foreloop_status begin(foreloop_cuda_text_batch *batch, size_t text_count, foreloop_error *error) {
+void foreloop_cuda_text_batch_begin(foreloop_cuda_text_batch *batch) {
     batch->id_count = batch->window_count = batch->text_count = 0;
     batch->next_window = batch->next_text = 0;
     batch->carried = false;
-    return foreloop_reserve(&batch->allocator, &batch->texts, &batch->text_capacity, 0, text_count,
-                            sizeof *batch->texts, error);
+}
+
+/* The windows since the text before. */
+static foreloop_status end_text(foreloop_cuda_text_batch *batch, uint64_t pooled, foreloop_error *error) {
+    FORELOOP_TRY(foreloop_reserve(&batch->allocator, &batch->texts, &batch->text_capacity, batch->text_count,
+                                  batch->text_count + 1, sizeof *batch->texts, error));
+    batch->texts[batch->text_count++] = (foreloop_cuda_text){batch->window_count, pooled};
+    return FORELOOP_OK;
 }
 
 static foreloop_status add_text(foreloop_cuda_text_batch *batch, const char *text, size_t length, size_t index,
@@ -54,13 +60,12 @@ static foreloop_status add_text(foreloop_cuda_text_batch *batch, const char *tex
         foreloop_text_window_ids(batch->transformer, &window, ids);
         pooled += window.pooled;
     }
-    batch->texts[batch->text_count++] = (foreloop_cuda_text){batch->window_count, pooled};
-    return FORELOOP_OK;
+    return end_text(batch, pooled, error);
 }
 
 foreloop_status foreloop_cuda_text_batch_read(foreloop_cuda_text_batch *batch, const char *const *texts,
                                               const size_t *lengths, size_t count, foreloop_error *error) {
-    FORELOOP_TRY(begin(batch, count, error));
+    foreloop_cuda_text_batch_begin(batch);
     for (size_t i = 0; i < count; i++) {
         if (!texts[i] && lengths[i])
             return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_cuda_encode_texts: text %zu is NULL", i);
@@ -69,14 +74,12 @@ foreloop_status foreloop_cuda_text_batch_read(foreloop_cuda_text_batch *batch, c
     return FORELOOP_OK;
 }
 
-foreloop_status foreloop_cuda_text_batch_read_ids(foreloop_cuda_text_batch *batch, const uint32_t *ids, size_t count,
-                                                  foreloop_error *error) {
+foreloop_status foreloop_cuda_text_batch_add_ids(foreloop_cuda_text_batch *batch, const uint32_t *ids, size_t count,
+                                                 foreloop_error *error) {
     uint32_t *own;
-    FORELOOP_TRY(begin(batch, 1, error));
     FORELOOP_TRY(add_window(batch, count, 0, count, &own, error));
     memcpy(own, ids, count * sizeof *ids);
-    batch->texts[batch->text_count++] = (foreloop_cuda_text){1, count};
-    return FORELOOP_OK;
+    return end_text(batch, count, error);
 }
 
 /* ---- Runs ---- */

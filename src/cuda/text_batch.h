@@ -39,9 +39,10 @@ void foreloop_cuda_text_batch_close(foreloop_cuda_text_batch *batch);
 /* Tokenises the texts, in place of what was there. */
 foreloop_status foreloop_cuda_text_batch_read(foreloop_cuda_text_batch *batch, const char *const *texts,
                                               const size_t *lengths, size_t count, foreloop_error *error);
-/* One sequence of ids, all pooled, as the batch's only text. */
-foreloop_status foreloop_cuda_text_batch_read_ids(foreloop_cuda_text_batch *batch, const uint32_t *ids, size_t count,
-                                                  foreloop_error *error);
+/* The same in steps: an empty batch, then sequences of ids, all pooled, each a text of one window. */
+void foreloop_cuda_text_batch_begin(foreloop_cuda_text_batch *batch);
+foreloop_status foreloop_cuda_text_batch_add_ids(foreloop_cuda_text_batch *batch, const uint32_t *ids, size_t count,
+                                                 foreloop_error *error);
 
 /* One run: whole windows. Its inputs are one block of memory, on the host and on the GPU. */
 typedef struct foreloop_cuda_run {

@@ -169,8 +169,8 @@ enum { TEXTS = 9 };
 static const char *const texts[TEXTS] = {
     "",
     "a",
-    "for i, j, k in T.grid(128, 128, 128): with T.block(\"C\"): vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k]); "
-    "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj] and so on until many windows are full of this one text's tokens",
+    ("for i, j, k in T.grid(128, 128, 128): with T.block(\"C\"): vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k]); "
+     "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj] and so on until many windows are full of this one text's tokens"),
     "x = 1",
     "",
     "b",
