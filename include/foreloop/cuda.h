@@ -68,7 +68,7 @@ FORELOOP_API foreloop_status foreloop_cuda_device_count(size_t *count, foreloop_
 /* An open GPU. */
 typedef struct foreloop_cuda foreloop_cuda;
 
-/* Errors: DEVICE without a driver, without this GPU, or for one older than compute capability 8.0; MISMATCH when the
+/* Errors: DEVICE without a driver, without this GPU, or for one of compute capability below 8.9; MISMATCH when the
  * linked libforeloop is of another version. */
 FORELOOP_API foreloop_status foreloop_cuda_open(foreloop_cuda **gpu, const foreloop_cuda_options *options,
                                                 foreloop_error *error);

@@ -41,7 +41,7 @@ static const foreloop_kind_info KINDS[] = {
     {NAMED("Parallel"), "parallel", foreloop_on_loop, {NULL}},
     {NAMED("Vectorize"), "vectorize", foreloop_on_loop, {NULL}},
     {NAMED("Unroll"), "unroll", foreloop_on_loop, {NULL}},
-    {NAMED("Bind"), "bind", foreloop_on_loop, {"$thread"}},
+    {NAMED("Bind"), "bind", foreloop_on_bind, {"$thread"}},
     {NAMED("CacheRead"), "cache_read", foreloop_on_cache, {"#buffer", "$scope"}},
     {NAMED("CacheWrite"), "cache_write", foreloop_on_cache, {"#buffer", "$scope"}},
     {NAMED("CacheInplace"), "cache_inplace", foreloop_on_cache, {"#buffer", "$scope"}},

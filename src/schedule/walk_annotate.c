@@ -36,7 +36,7 @@ static const char *annotation_kind(const foreloop_value *key) {
     } known[] = {
         {"meta_schedule.parallel", "annotate_parallel"},       {"meta_schedule.vectorize", "annotate_vectorize"},
         {"meta_schedule.unroll_explicit", "annotate_unroll"},  {"meta_schedule.unroll_implicit", "annotate_unroll"},
-        {"meta_schedule.tiling_structure", "annotate_tiling"},
+        {"meta_schedule.tiling_structure", "annotate_tiling"}, {"meta_schedule.cooperative_fetch", "annotate_fetch"},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (foreloop_value_is(key, known[i].key))
@@ -72,6 +72,8 @@ foreloop_status foreloop_on_annotate(foreloop_walk *walk, const foreloop_instruc
     }
     if (!kind)
         add_annotated(walk, target, key);
+    else if (strcmp(kind, "annotate_fetch") == 0 && target.type == FORELOOP_VARIABLE_BLOCK)
+        foreloop_walk_add_block(walk, target.index);
     else if (strcmp(kind, "annotate_unroll") == 0)
         foreloop_walk_add_number(walk, "explicit", foreloop_value_is(key, "meta_schedule.unroll_explicit"));
     if (foreloop_walk_input_number(walk, value, &number)) {

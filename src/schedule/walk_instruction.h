@@ -36,6 +36,7 @@ foreloop_walk_handler foreloop_on_merge;
 foreloop_walk_handler foreloop_on_partition;
 foreloop_walk_handler foreloop_on_add_unit_loop;
 foreloop_walk_handler foreloop_on_loop;
+foreloop_walk_handler foreloop_on_bind;
 foreloop_walk_handler foreloop_on_cache;
 foreloop_walk_handler foreloop_on_access_at;
 foreloop_walk_handler foreloop_on_compute_at;

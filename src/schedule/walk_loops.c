@@ -321,6 +321,28 @@ foreloop_status foreloop_on_add_unit_loop(foreloop_walk *walk, const foreloop_in
     return foreloop_walk_emit(walk, info->action);
 }
 
+/* Remembers what a loop is bound to: "blockIdx.x", "vthread.y", "vthread", "threadIdx.z" ... */
+static void note_bound(foreloop_walk *walk, size_t loop, const foreloop_value *thread) {
+    static const char *const sorts[FORELOOP_WALK_BOUND] = {"blockIdx", "vthread", "threadIdx"};
+    for (size_t sort = 0; sort < FORELOOP_WALK_BOUND && thread->type == FORELOOP_VALUE_TEXT; sort++) {
+        const size_t length = strlen(sorts[sort]);
+        if (thread->count < length || memcmp(thread->text, sorts[sort], length) != 0)
+            continue;
+        const char letter = thread->count == length + 2 ? thread->text[length + 1] : 'x';
+        const size_t axis = letter == 'y' ? 1 : letter == 'z' ? 2 : 0;
+        const double extent = loop == FORELOOP_WALK_NONE ? 0 : walk->loops[loop].extent;
+        double *bound = &walk->bound[sort][axis];
+        walk->is_bound[sort][axis] = true;
+        *bound = extent > *bound ? extent : *bound;
+    }
+}
+
+foreloop_status foreloop_on_bind(foreloop_walk *walk, const foreloop_instruction *instruction,
+                                 const foreloop_kind_info *info) {
+    note_bound(walk, foreloop_walk_input_loop(walk, instruction, 0), foreloop_value_item(&instruction->attrs, 0));
+    return foreloop_on_loop(walk, instruction, info);
+}
+
 /* Parallel, Vectorize, Unroll, Bind. */
 foreloop_status foreloop_on_loop(foreloop_walk *walk, const foreloop_instruction *instruction,
                                  const foreloop_kind_info *info) {

@@ -46,6 +46,8 @@ void foreloop_walk_reset(foreloop_walk *walk, size_t variable_count) {
     walk->outputs = 0;
     walk->tiled_block = FORELOOP_WALK_NONE;
     walk->parallel_limit = 0;
+    memset(walk->bound, 0, sizeof walk->bound);
+    memset(walk->is_bound, 0, sizeof walk->is_bound);
 }
 
 /* ---- Loops and blocks -------------------------------------------------------------------------------------------- */

@@ -90,6 +90,9 @@ typedef struct foreloop_block_hint {
     bool rfactored;
 } foreloop_block_hint;
 
+/* What a loop of a GPU's program is bound to. */
+enum { FORELOOP_WALK_BLOCKS, FORELOOP_WALK_VTHREADS, FORELOOP_WALK_THREADS, FORELOOP_WALK_BOUND };
+
 struct foreloop_walk {
     const foreloop_allocator *allocator;
     foreloop_arena *arena;
@@ -124,6 +127,9 @@ struct foreloop_walk {
     size_t tiled_output;   /* of the only tiled block, or NONE */
     size_t tiled_block;    /* that block, or NONE as long as it is not made */
     double parallel_limit; /* of the annotation for parallel loops, 0: none */
+    /* The largest known extents that are bound to blockIdx, vthread and threadIdx, by their x, y, z. */
+    double bound[FORELOOP_WALK_BOUND][3];
+    bool is_bound[FORELOOP_WALK_BOUND][3];
 
     bool emitting;
     uint32_t place; /* of the current instruction */

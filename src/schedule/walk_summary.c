@@ -14,32 +14,65 @@ typedef struct nest_products {
     double others[LEVELS + 1]; /* spatial loops but those of axis 0 */
 } nest_products;
 
+/* Loops that a nest is counted through, those that were fused one by one: a trace may fuse again and again. */
+enum { FUSED_DEPTH = 8, FUSED_VISITS = 4096 };
+
+static bool add_to_products(nest_products *products, const foreloop_loop *loop, size_t levels) {
+    if (loop->extent == 0 || loop->kind == FORELOOP_LOOP_UNKNOWN || loop->axis < 0 || loop->level < 0 ||
+        (size_t)loop->level >= levels)
+        return false;
+    bool spatial = loop->kind == FORELOOP_LOOP_SPATIAL;
+    for (size_t k = 0; k <= (size_t)loop->level; k++) {
+        products->all[k] *= loop->extent;
+        (spatial ? products->spatial : products->reduction)[k] *= loop->extent;
+        if (spatial && loop->axis > 0)
+            products->others[k] *= loop->extent;
+        if (spatial && loop->axis < AXES)
+            products->axis[loop->axis][k] *= loop->extent;
+    }
+    return true;
+}
+
+/* A loop that was fused of parts of axes, as for a GPU's threads, counts as those. */
+static bool take_loop(const foreloop_walk *walk, size_t index, size_t levels, size_t depth, size_t *visits,
+                      nest_products *products) {
+    const foreloop_loop *loop = &walk->loops[index];
+    if (loop->extent == 1)
+        return true;
+    if (loop->axis >= 0 || loop->fused_count == 0)
+        return add_to_products(products, loop, levels);
+    bool known = depth < FUSED_DEPTH;
+    for (size_t i = 0; known && i < loop->fused_count; i++)
+        known = ++*visits <= FUSED_VISITS &&
+                take_loop(walk, walk->fused[loop->fused_first + i], levels, depth + 1, visits, products);
+    return known;
+}
+
 /* False when a level, an extent or a class that matters is unknown. */
 static bool take_products(const foreloop_walk *walk, const foreloop_block *block, size_t levels,
                           nest_products *products) {
     double *const tables[] = {products->all,     products->spatial, products->reduction, products->others,
                               products->axis[0], products->axis[1], products->axis[2],   products->axis[3]};
+    size_t visits = 0;
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         for (size_t k = 0; k <= LEVELS; k++)
             tables[t][k] = 1;
-    for (size_t i = 0; i < block->nest_count; i++) {
-        const foreloop_loop *loop = &walk->loops[block->nest[i]];
-        if (loop->extent == 1)
-            continue;
-        if (loop->extent == 0 || loop->kind == FORELOOP_LOOP_UNKNOWN || loop->axis < 0 || loop->level < 0 ||
-            (size_t)loop->level >= levels)
+    for (size_t i = 0; i < block->nest_count; i++)
+        if (!take_loop(walk, block->nest[i], levels, 0, &visits, products))
             return false;
-        bool spatial = loop->kind == FORELOOP_LOOP_SPATIAL;
-        for (size_t k = 0; k <= (size_t)loop->level; k++) {
-            products->all[k] *= loop->extent;
-            (spatial ? products->spatial : products->reduction)[k] *= loop->extent;
-            if (spatial && loop->axis > 0)
-                products->others[k] *= loop->extent;
-            if (spatial && loop->axis < AXES)
-                products->axis[loop->axis][k] *= loop->extent;
-        }
-    }
     return true;
+}
+
+/* What runs side by side on a GPU. */
+static void add_bound(foreloop_walk *walk) {
+    static const char *const names[FORELOOP_WALK_BOUND] = {"blocks", "vthreads", "threads"};
+    for (size_t sort = 0; sort < FORELOOP_WALK_BOUND; sort++) {
+        double product = 0; /* unknown where an extent is */
+        for (size_t axis = 0, bound = 0; axis < 3; axis++)
+            if (walk->is_bound[sort][axis])
+                product = (bound++ == 0 ? 1 : product) * walk->bound[sort][axis];
+        foreloop_walk_add_extent(walk, names[sort], product);
+    }
 }
 
 /* The largest power of two that divides an extent: how it falls into vectors. */
@@ -84,7 +117,10 @@ void foreloop_walk_add_summary(foreloop_walk *walk) {
     static const char *const row[LEVELS] = {NULL, "row_1", "row_2", "row_3", "row_4", "row_5", "row_6", "row_7"};
     static const char *const column[LEVELS] = {NULL,       "column_1", "column_2", "column_3",
                                                "column_4", "column_5", "column_6", "column_7"};
-    if (walk->tiled_block >= walk->block_count || !walk->emitting)
+    if (!walk->emitting)
+        return;
+    add_bound(walk);
+    if (walk->tiled_block >= walk->block_count)
         return;
     const foreloop_block *block = &walk->blocks[walk->tiled_block];
     size_t levels = block->structure ? strlen(block->structure) : 0;

@@ -11,7 +11,8 @@ import sys
 
 FOLDER = pathlib.Path(__file__).parent / "schedule"
 
-for name, full_trace in (("actions.txt", "0"), ("actions_full.txt", "1")):
-    printed = subprocess.run([sys.argv[1], "--print", str(FOLDER / "records.json"), full_trace], check=True,
+for records, name, full_trace in (("records.json", "actions.txt", "0"), ("records.json", "actions_full.txt", "1"),
+                                  ("gpu_records.json", "gpu_actions.txt", "0")):
+    printed = subprocess.run([sys.argv[1], "--print", str(FOLDER / records), full_trace], check=True,
                              capture_output=True).stdout
     (FOLDER / name).write_bytes(printed)

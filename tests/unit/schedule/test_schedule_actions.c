@@ -469,6 +469,46 @@ static void test_hostile(void) {
           "", "2 split parts=2 factor_0=1e200 factor_1=1e200 inner=1e200 innermost=1e200\n3 fuse loops=2\n4 unroll\n");
 }
 
+/* The last line of what one trace gives without its post-processing. */
+static void check_last(const char *name, const char *instructions, const char *decisions, const char *expected) {
+    const size_t unknown = walk(instructions, decisions, 0), length = strlen(text), wanted = strlen(expected);
+    if (!CHECK(unknown == 0 && length >= wanted && strcmp(text + length - wanted, expected) == 0, "%s", name))
+        printf("# %zu unknown; got:\n%s# expected at the end:\n%s", unknown, text, expected);
+}
+
+/* A row of n axes is cut in a part for blocks, one for vthreads and one for threads. */
+#define THREADS                                                                                                        \
+    BLOCK("b", "g")                                                                                                    \
+    "," LOOPS("b", "'i','j'") "," TILE("i", "3", "'v0','v1','v2'") ",['Split',['i','v0','v1','v2'],[1,0],"             \
+                                                                   "['i0','i1','i2']]"
+#define BIND(loop, thread) ",['Bind',['" loop "'],['" thread "'],[]]"
+
+static void gpu(void) {
+    check("cooperative fetch",
+          BLOCK("b", "g") ",['CacheRead',['b',[]],[1,'shared'],['c']],"
+                          "['SampleCategorical',[],[[1,2,3,4],[0.25,0.25,0.25,0.25]],['v']],"
+                          "['Annotate',['c','v'],['meta_schedule.cooperative_fetch'],[]],"
+                          "['CacheWrite',['b',[]],[0,'local'],['d']]",
+          "[2,3]",
+          "2 cache_read role=other block=0 buffer=1 scope=shared\n4 annotate_fetch role=cache block=0 value=4\n"
+          "5 cache_write role=other block=0 buffer=0 scope=local\n");
+    check_last("what is bound to a GPU's threads",
+               THREADS BIND("i0", "blockIdx.x") BIND("i1", "vthread.x") BIND("i2", "threadIdx.x"), "[2,[5,2,32]]",
+               "7 postprocess blocks=5 vthreads=2 threads=32\n");
+    check_last("the x, y and z of threads are multiplied",
+               THREADS BIND("i0", "threadIdx.z") BIND("i1", "threadIdx.y") BIND("i2", "threadIdx.x"), "[2,[5,2,32]]",
+               "7 postprocess threads=320\n");
+    check_last("of several loops bound to one axis the largest counts",
+               THREADS BIND("i0", "threadIdx.x") BIND("i2", "threadIdx.x") BIND("i1", "vthread"), "[2,[5,2,32]]",
+               "7 postprocess vthreads=2 threads=32\n");
+    check_last("an unknown extent leaves the product out",
+               THREADS BIND("i0", "blockIdx.x") BIND("j", "threadIdx.x") BIND("i2", "threadIdx.y"), "[2,[5,2,32]]",
+               "7 postprocess blocks=5\n");
+    check_last("an unknown one beside a known one of the same axis",
+               THREADS BIND("j", "threadIdx.x") BIND("i2", "threadIdx.x") BIND("", "blockIdx.x"), "[2,[5,2,32]]",
+               "7 postprocess threads=32\n");
+}
+
 int main(void) {
     test_tiling();
     test_splits();
@@ -480,5 +520,6 @@ int main(void) {
     test_postproc();
     test_summary();
     test_hostile();
+    gpu();
     return tap_done();
 }

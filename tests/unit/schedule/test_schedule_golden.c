@@ -21,9 +21,9 @@ static size_t read_file(const char *folder, const char *name, char *buffer, size
 }
 
 /* Compares with the lines that follow "record N" in the file of expected actions. */
-static void check_actions(const char *folder, const char *name, int full_trace) {
+static void check_actions(const char *folder, const char *records_name, const char *name, int full_trace) {
     char path[1024];
-    snprintf(path, sizeof path, "%s/records.json", folder);
+    snprintf(path, sizeof path, "%s/%s", folder, records_name);
     foreloop_records_options options;
     foreloop_records_options_init(&options, sizeof options);
     options.full_trace = full_trace;
@@ -74,7 +74,8 @@ int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "--print") == 0)
         return print_actions(argv[2], atoi(argv[3]));
     const char *folder = argc > 1 ? argv[1] : "tests/golden/schedule";
-    check_actions(folder, "actions.txt", 0);
-    check_actions(folder, "actions_full.txt", 1);
+    check_actions(folder, "records.json", "actions.txt", 0);
+    check_actions(folder, "records.json", "actions_full.txt", 1);
+    check_actions(folder, "gpu_records.json", "gpu_actions.txt", 0);
     return tap_done();
 }
