@@ -157,7 +157,7 @@ static foreloop_status read_info(foreloop_cuda *gpu, foreloop_error *error) {
     gpu->info.compute_capability = (int)(10 * major + minor);
     gpu->info.clock_hz = (double)clock * 1e3;
     gpu->info.memory_bandwidth = 2.0 * (double)memory_clock * 1e3 * (double)bus / 8; /* two transfers a clock */
-    if (major < 8)
+    if (gpu->info.compute_capability < 89)
         return foreloop_fail(error, FORELOOP_ERROR_DEVICE,
                              "the GPU '%.80s' has compute capability %zu.%zu, this library needs 8.9", gpu->name, major,
                              minor);

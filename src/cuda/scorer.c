@@ -1,6 +1,6 @@
 /* The scorer on a GPU: what it is made of, and the calls that queue work. */
-#include "cuda/gpu_scorer.h"
 #include "common/sized.h"
+#include "cuda/gpu_scorer.h"
 #include <string.h>
 
 enum {

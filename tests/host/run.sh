@@ -28,6 +28,12 @@ cc -o "$work/static" "$root/tests/host/host.c" $(staged --cflags foreloop) "$lib
     -lcjson -lutf8proc -lz -lm -pthread
 env -u LD_LIBRARY_PATH "$work/static" "$bundle"
 
+if [ -f "$libdir/libforeloop_cuda.so" ]; then
+    echo "pkg-config, the library for GPUs"
+    cc -o "$work/cuda" "$root/examples/score_on_gpu.c" $(staged --cflags --libs foreloop_cuda)
+    "$work/cuda" "$bundle" "$root"/examples/data/conv3x3_96/workload.txt 1000
+fi
+
 echo "CMake"
 sed -i "s|^prefix=.*|prefix=$work/stage$prefix|" "$pc"
 cmake -S "$root/tests/host/cmake" -B "$work/cmake" >/dev/null

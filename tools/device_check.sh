@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in under four minutes: builds the library for it, runs its tests there (the bits of the
+# CPU), compute-sanitizer's memcheck and racecheck where it is installed, and benchmarks, beside PyTorch where that is.
+# Writes one JSON object. Without a GPU it says so, writes that, and succeeds.
+# Usage: tools/device_check.sh [OUT.json]      by default device_check.json; BUILD names another build folder
+set -uo pipefail
+. "$(dirname "$0")/prepare.sh"
+set +e
+out=${1:-device_check.json}
+build=${BUILD:-build-device}
+begun=$SECONDS
+
+finish() { # finish STATUS FIELDS : the object, from "name":value pairs
+    printf '{"check":"device","date":"%s","seconds":%d,%s}\n' "$(date -u +%F)" $((SECONDS - begun)) "$2" >"$out"
+    cat "$out"
+    exit "$1"
+}
+
+need g++
+nvcc=$(tools/cuda_toolkit.sh) || finish 1 '"error":"no nvcc"'
+PATH=$(dirname "$nvcc"):$PATH
+configure "$build" -Dcuda=enabled -Dbundle=false -Dexamples=false || finish 1 '"error":"meson"'
+targets=$(ninja -C "$build" -t targets all | sed -n 's/^\(tests\/cuda\/test_cuda_[a-z_]*\): .*/\1/p' | grep -v emul)
+ninja -C "$build" $targets bench/bench_cuda bench/bench_cuda_encoder >"$build.log" 2>&1 || { tail -n 20 "$build.log"; finish 1 '"error":"build"'; }
+
+# cuBLAS for the encoder, where the loader knows none: the toolkit's, or PyTorch's.
+site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
+for folder in "$(dirname "$nvcc")"/../lib64 "$(dirname "$nvcc")"/../lib "$site"/nvidia/*/lib; do
+    if ls "$folder"/libcublas.so.1* >/dev/null 2>&1; then
+        export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+        break
+    fi
+done
+
+bench=$("$build/bench/bench_cuda" 1024)
+case $bench in
+*'"skipped"'*)
+    echo "SKIPPED: $bench"
+    finish 0 "\"skipped\":$(printf '%s' "$bench" | sed 's/.*"skipped":\(".*"\)}$/\1/')"
+    ;;
+esac
+
+fields="" failed=0
+# note NAME JSON
+note() { fields="$fields${fields:+,}\"$1\":$2"; }
+# tests NAME COMMAND... : the TAP programs under a command
+tests() {
+    local name=$1 ok=0 bad=0 program log
+    shift
+    log=$(mktemp)
+    for program in $targets; do
+        timeout 60 "$@" "$build/$program" >"$log" 2>&1 || { bad=$((bad + 1)); tail -n 20 "$log"; }
+        ok=$((ok + $(grep -c '^ok' "$log")))
+        bad=$((bad + $(grep -c '^not ok' "$log")))
+    done
+    rm -f "$log"
+    [ "$bad" -eq 0 ] || failed=1
+    note "$name" "{\"passed\":$ok,\"failed\":$bad}"
+    echo "$name: $ok passed, $bad failed"
+}
+
+tests parity
+sanitizer=$(command -v compute-sanitizer || ls "$(dirname "$nvcc")"/../compute-sanitizer/compute-sanitizer 2>/dev/null)
+if [ -n "$sanitizer" ]; then
+    for tool in memcheck racecheck; do
+        tests "$tool" "$sanitizer" --tool "$tool" --error-exitcode 1
+    done
+else
+    echo "SKIPPED: compute-sanitizer is not installed"
+    note memcheck '"skipped: no compute-sanitizer"'
+    note racecheck '"skipped: no compute-sanitizer"'
+fi
+bench=$(timeout 40 "$build/bench/bench_cuda") || failed=1
+note bench "${bench:-null}"
+torch=$(timeout 40 python3 bench/peers/cuda_score.py 2>/dev/null)
+note torch "${torch:-null}"
+# lines NAME COMMAND... : what the command prints, one object a line, as an array
+lines() {
+    local name=$1 output
+    shift
+    output=$(timeout 45 "$@" 2>/dev/null) || [ "$name" != encoder ] || failed=1
+    note "$name" "[$(printf '%s' "$output" | paste -sd, -)]"
+}
+lines encoder "$build/bench/bench_cuda_encoder" .
+lines encoder_torch python3 bench/peers/cuda_encoder.py
+note passed "$([ $failed -eq 0 ] && echo true || echo false)"
+finish $failed "$fields"
