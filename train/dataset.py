@@ -114,6 +114,17 @@ def assign(operators, table=parts.TABLE):
     return result
 
 
+def choose(arguments, operators):
+    """(those to learn from, those to measure the bundle on) by the options --split, --with-validation and --leave-out."""
+    if arguments.leave_out is not None:
+        names = frozenset(arguments.leave_out.split(","))
+        return [o for o in operators if o.name not in names], [o for o in operators if o.name in names]
+    part = assign(operators, arguments.split)
+    if arguments.with_validation:
+        return part["training"] + part["validation"], []
+    return part["training"], part["validation"]
+
+
 def folds(operators, count):
     """Cross-validation folds of operators: near-duplicates together, clusters dealt out by size and family."""
     operators_of = {}
