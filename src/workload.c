@@ -100,6 +100,30 @@ static foreloop_status make_workloads(foreloop_workload **results, const foreloo
     return FORELOOP_OK;
 }
 
+foreloop_status foreloop_workload_encode_by(foreloop_workload **results, const foreloop_model *model,
+                                            foreloop_encode_function *encode, void *user, const char *const *texts,
+                                            const size_t *lengths, size_t count, foreloop_error *error) {
+    if (count == 0)
+        return FORELOOP_OK;
+    encode_batch batch;
+    foreloop_workload **made = foreloop_allocate(&model->allocator, count, sizeof *made);
+    if (!made)
+        return foreloop_fail_memory(error, count, sizeof *made, "workloads");
+    foreloop_status status = open_batch(&batch, model, texts, lengths, count, error);
+    if (status == FORELOOP_OK)
+        status = encode(user, (const char *const *)batch.texts, batch.lengths, count, batch.latents, error);
+    if (status == FORELOOP_OK)
+        status = make_workloads(results, model, &batch, made, error);
+    close_batch(&batch, &model->allocator);
+    foreloop_release(&model->allocator, made);
+    return status;
+}
+
+static foreloop_status encode_here(void *user, const char *const *texts, const size_t *lengths, size_t count,
+                                   float *latents, foreloop_error *error) {
+    return foreloop_encode_texts(user, texts, lengths, count, latents, error);
+}
+
 foreloop_status foreloop_workload_encode_batch(foreloop_workload **results, const foreloop_model *model,
                                                foreloop_encoder *encoder, const char *const *texts,
                                                const size_t *lengths, size_t count, foreloop_error *error) {
@@ -109,21 +133,7 @@ foreloop_status foreloop_workload_encode_batch(foreloop_workload **results, cons
         return foreloop_fail(
             error, FORELOOP_ERROR_ARGUMENT,
             "foreloop_workload_encode: the encoder must be created from foreloop_model_transformer(model)");
-    if (count == 0)
-        return FORELOOP_OK;
-    encode_batch batch;
-    foreloop_workload **made = foreloop_allocate(&model->allocator, count, sizeof *made);
-    if (!made)
-        return foreloop_fail_memory(error, count, sizeof *made, "workloads");
-    foreloop_status status = open_batch(&batch, model, texts, lengths, count, error);
-    if (status == FORELOOP_OK)
-        status = foreloop_encode_texts(encoder, (const char *const *)batch.texts, batch.lengths, count, batch.latents,
-                                       error);
-    if (status == FORELOOP_OK)
-        status = make_workloads(results, model, &batch, made, error);
-    close_batch(&batch, &model->allocator);
-    foreloop_release(&model->allocator, made);
-    return status;
+    return foreloop_workload_encode_by(results, model, encode_here, encoder, texts, lengths, count, error);
 }
 
 foreloop_status foreloop_workload_encode(foreloop_workload **result, const foreloop_model *model,

@@ -21,7 +21,16 @@ nvcc=$(tools/cuda_toolkit.sh) || finish 1 '"error":"no nvcc"'
 PATH=$(dirname "$nvcc"):$PATH
 configure "$build" -Dcuda=enabled -Dbundle=false -Dexamples=false || finish 1 '"error":"meson"'
 targets=$(ninja -C "$build" -t targets all | sed -n 's/^\(tests\/cuda\/test_cuda_[a-z_]*\): .*/\1/p' | grep -v emul)
-ninja -C "$build" $targets bench/bench_cuda >"$build.log" 2>&1 || { tail -n 20 "$build.log"; finish 1 '"error":"build"'; }
+ninja -C "$build" $targets bench/bench_cuda bench/bench_cuda_encoder >"$build.log" 2>&1 || { tail -n 20 "$build.log"; finish 1 '"error":"build"'; }
+
+# cuBLAS for the encoder, where the loader knows none: the toolkit's, or PyTorch's.
+site=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)
+for folder in "$(dirname "$nvcc")"/../lib64 "$(dirname "$nvcc")"/../lib "$site"/nvidia/*/lib; do
+    if ls "$folder"/libcublas.so.1* >/dev/null 2>&1; then
+        export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+        break
+    fi
+done
 
 bench=$("$build/bench/bench_cuda" 1024)
 case $bench in
@@ -63,5 +72,14 @@ bench=$(timeout 40 "$build/bench/bench_cuda") || failed=1
 note bench "${bench:-null}"
 torch=$(timeout 40 python3 bench/peers/cuda_score.py 2>/dev/null)
 note torch "${torch:-null}"
+# lines NAME COMMAND... : what the command prints, one object a line, as an array
+lines() {
+    local name=$1 output
+    shift
+    output=$(timeout 45 "$@" 2>/dev/null) || [ "$name" != encoder ] || failed=1
+    note "$name" "[$(printf '%s' "$output" | paste -sd, -)]"
+}
+lines encoder "$build/bench/bench_cuda_encoder" .
+lines encoder_torch python3 bench/peers/cuda_encoder.py
 note passed "$([ $failed -eq 0 ] && echo true || echo false)"
 finish $failed "$fields"

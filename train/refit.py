@@ -94,6 +94,7 @@ def parse_arguments():
                         "none (default: those that the bundle's trees read)")
     parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON", help="fields of ranker.Settings")
     parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
+    parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all but these, whatever their part")
     parser.add_argument("--folds", type=int, default=0, help="cross-validate by clusters first (default: do not)")
     parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
@@ -107,10 +108,9 @@ def main():
     if not source.is_dir():
         raise SystemExit(f"{source} is no directory: refit.py takes a bundle as a directory, not packed")
     manifest = json.loads((source / "model.json").read_text())
-    part = dataset.assign(dataset.read_operators(library, arguments.data), arguments.split)
-    operators = part["training"] + (part["validation"] if arguments.with_validation else [])
+    operators, left_out = dataset.choose(arguments, dataset.read_operators(library, arguments.data))
     if not operators:
-        raise SystemExit("no operator of the training part in the data")
+        raise SystemExit("no operator to learn from in the data")
     derived = actions.derive([candidate for operator in operators for candidate in operator.candidates])
     moving = {name.split(".")[1] for name in load_file(source / "transition.safetensors") if name.startswith("mlp.")}
     kinds = merged_kinds(manifest["actions"], derived, moving)
@@ -152,13 +152,14 @@ def main():
     manifest.update(actions=kinds, features=names, training={**earlier, **refitted})
     (arguments.out / "model.json").write_text(json.dumps(manifest, indent=1) + "\n")
     check(library, arguments.out, operators, groups, names)
-    if part["validation"] and not arguments.with_validation:
-        rows = evaluate.evaluate(library, arguments.out, part["validation"])
+    if left_out:
+        rows = evaluate.evaluate(library, arguments.out, left_out)
         for label, (means, intervals) in evaluate.summary(list(rows.values())).items():
-            print(f"validation, {len(rows)} operators, {label}: {metrics.show(means)}, top-1 from "
+            print(f"left out, {len(rows)} operators, {label}: {metrics.show(means)}, top-1 from "
                   f"{intervals['top1'][0]:.3f} to {intervals['top1'][1]:.3f}")
-        manifest["training"]["test"] = {"validation": {"operators": len(rows), "model": metrics.known(
-            metrics.mean(rows.values()))}}
+        manifest["training"]["left_out"] = [operator.name for operator in left_out]
+        manifest["training"]["test"] = {"validation" if arguments.leave_out is None else "left_out": {
+            "operators": len(rows), "model": metrics.known(metrics.mean(rows.values()))}}
         (arguments.out / "model.json").write_text(json.dumps(manifest, indent=1) + "\n")
     print("wrote", arguments.out)
     return 0

@@ -118,6 +118,75 @@ FORELOOP_API void foreloop_cuda_actions_close(foreloop_cuda_actions *actions);
 FORELOOP_API foreloop_status foreloop_cuda_actions_update(foreloop_cuda_actions *actions, foreloop_cuda_stream stream,
                                                           foreloop_error *error);
 
+/* ---- The encoder ------------------------------------------------------------------------------------------------- */
+
+/* What the matrix products read: weights and inputs. Sums, states between layers, softmax, norms and pooling are in
+ * float32 with each of them, and TF32 is never used. docs/NUMERICS.md tells their error. */
+typedef enum foreloop_cuda_precision {
+    FORELOOP_CUDA_PRECISION_F32 = 0,
+    FORELOOP_CUDA_PRECISION_F16 = 1, /* on tensor cores, half the memory; to 65,504 */
+    FORELOOP_CUDA_PRECISION_BF16 = 2 /* on tensor cores, half the memory; as far as float32, with fewer digits */
+} foreloop_cuda_precision;
+
+/* The weights of a transformer on the GPU. Borrows both; transformer may be foreloop_model_transformer of a model.
+ * Errors: VALUE for a weight beyond float16; UNSUPPORTED for more than 65,535 heads. Waits for its own upload on
+ * `stream`. Memory: as the precision's; the word embeddings stay in what their file has. */
+typedef struct foreloop_cuda_transformer foreloop_cuda_transformer;
+FORELOOP_API foreloop_status foreloop_cuda_transformer_create(foreloop_cuda_transformer **result, foreloop_cuda *gpu,
+                                                              const foreloop_transformer *transformer,
+                                                              foreloop_cuda_precision precision,
+                                                              foreloop_cuda_stream stream, foreloop_error *error);
+FORELOOP_API void foreloop_cuda_transformer_close(foreloop_cuda_transformer *transformer);
+
+typedef struct foreloop_cuda_encoder_options {
+    size_t size;
+    size_t tokens;         /* (4,096) that run at once, at least the transformer's longest sequence: 4 x (8 x hidden
+                              size, or 2 x hidden size and the intermediate size) bytes each in float32 */
+    size_t texts;          /* (1,024) that end in one run */
+    size_t gemm_workspace; /* (32 MiB) device memory for cuBLAS */
+    const char *cublas;    /* path of the library, or its name for the system's loader, which also takes what the
+                              process has loaded already. NULL: libcublas.so.13, then libcublas.so.12 */
+} foreloop_cuda_encoder_options;
+FORELOOP_API void foreloop_cuda_encoder_options_init(foreloop_cuda_encoder_options *options, size_t size);
+
+/* Scratch of a transformer, and a handle of cuBLAS, which keeps some memory of its own. Borrows the transformer.
+ * `options` may be NULL. Errors: DEVICE without cuBLAS. */
+typedef struct foreloop_cuda_encoder foreloop_cuda_encoder;
+FORELOOP_API foreloop_status foreloop_cuda_encoder_create(foreloop_cuda_encoder **result,
+                                                          const foreloop_cuda_transformer *transformer,
+                                                          const foreloop_cuda_encoder_options *options,
+                                                          foreloop_error *error);
+FORELOOP_API void foreloop_cuda_encoder_close(foreloop_cuda_encoder *encoder);
+
+/* Queues the encoding of texts: embeddings[count][embedding_size] in `place`, as foreloop_encode_texts gives them
+ * within rounding. Texts are tokenised on the CPU before anything is queued, and their errors told then; all windows
+ * run together without padding, options.tokens at a time. From the third such run on the call waits until the inputs of
+ * the run before the last are copied. The bits are the same for the same GPU, cuBLAS, options and batch; in another
+ * batch the same text may differ in the last bits, for cuBLAS chooses its kernels by size. */
+FORELOOP_API foreloop_status foreloop_cuda_encode_texts(foreloop_cuda_encoder *encoder, const char *const *texts,
+                                                        const size_t *lengths, size_t count, float *embeddings,
+                                                        foreloop_cuda_place place, foreloop_cuda_stream stream,
+                                                        foreloop_error *error);
+
+/* Queues one forward pass: hidden[count][hidden_size] in `place`; ids and types (may be NULL) are on the host, are read
+ * before the call returns, and have the errors of foreloop_encode_ids. */
+FORELOOP_API foreloop_status foreloop_cuda_encode_ids(foreloop_cuda_encoder *encoder, const uint32_t *ids,
+                                                      const uint32_t *types, size_t count, float *hidden,
+                                                      foreloop_cuda_place place, foreloop_cuda_stream stream,
+                                                      foreloop_error *error);
+
+/* After the caller has synchronised with the encoder's stream: VALUE, naming the first text of its call whose states
+ * overflowed since the last check; it has NaN or infinities. Waits for a small copy. */
+FORELOOP_API foreloop_status foreloop_cuda_encoder_check(foreloop_cuda_encoder *encoder, foreloop_error *error);
+
+/* foreloop_workload_encode_batch on the GPU: workloads[count], all or none, which the CPU's scorers take as they take
+ * their own, and the GPU's by foreloop_cuda_workload_create. The encoder is of foreloop_model_transformer(model). Waits
+ * for `stream`. */
+FORELOOP_API foreloop_status foreloop_cuda_encode_workloads(foreloop_workload **workloads, const foreloop_model *model,
+                                                            foreloop_cuda_encoder *encoder, const char *const *texts,
+                                                            const size_t *lengths, size_t count,
+                                                            foreloop_cuda_stream stream, foreloop_error *error);
+
 /* ---- Workloads --------------------------------------------------------------------------------------------------- */
 
 /* An encoded program on the GPU. Borrows the model. */

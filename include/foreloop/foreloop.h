@@ -619,7 +619,8 @@ FORELOOP_API void foreloop_records_options_init(foreloop_records_options *option
 
 typedef enum foreloop_records_format {
     FORELOOP_RECORDS_METASCHEDULE = 0,
-    FORELOOP_RECORDS_ANSOR = 1
+    FORELOOP_RECORDS_ANSOR = 1,
+    FORELOOP_RECORDS_HOST = 2 /* lines that hold canonical actions: docs/ACTIONS.md, "Records of other hosts" */
 } foreloop_records_format;
 
 /* One record. Everything in it is borrowed until the next call on the reader. */
@@ -639,8 +640,8 @@ typedef struct foreloop_record {
     const char *workload_key; /* of an Ansor record, else "" */
 } foreloop_record;
 
-/* Opens a MetaSchedule database_tuning_record.json or an Ansor log (v0.2 to v0.6), plain or gzip. The lines tell the
- * format by their content, and a file may mix them. */
+/* Opens a MetaSchedule database_tuning_record.json, an Ansor log (v0.2 to v0.6), or the records of a host that says
+ * canonical actions itself, plain or gzip. The lines tell the format by their content, and a file may mix them. */
 FORELOOP_API foreloop_status foreloop_records_open(foreloop_records **records, const char *path,
                                                    const foreloop_records_options *options, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_records_open_memory(foreloop_records **records, const void *data, size_t size,
@@ -808,7 +809,8 @@ FORELOOP_API foreloop_status foreloop_hardware_detect(foreloop_hardware *hardwar
  * kinds + the z among them + the aggregates of the action's kind, in additions. */
 typedef struct foreloop_scorer foreloop_scorer;
 
-/* `hardware` is copied; NULL takes foreloop_hardware_detect. Cost: memory of about 4 KB x (`read` + kinds). */
+/* `hardware` is copied; NULL takes foreloop_hardware_detect. Cost: memory of up to 8 KB x `read` (about 2 MB for many) and
+ * 17 KB x kinds; where the ranker has trees of more than 256 leaves or categorical splits, 16 KB x `read` more. */
 FORELOOP_API foreloop_status foreloop_scorer_create(foreloop_scorer **scorer, const foreloop_model *model,
                                                     const foreloop_actions *actions, const foreloop_hardware *hardware,
                                                     foreloop_error *error);

@@ -584,6 +584,11 @@ class Model(Handle):
         return self.library._open(Workload, "foreloop_workload_encode", self.pointer, self._encoder.pointer, data,
                                   c.c_size_t(len(data)), keep=(self,), close="foreloop_workload_close")
 
+    def gbdt(self):
+        """The model's own trees, borrowed."""
+        pointer = c.c_void_p(self.library.dll.foreloop_model_gbdt(self.pointer))
+        return Gbdt(self.library, lambda _: None, pointer, (self,))
+
     def actions(self, capacity=0):
         return self.library._open(Actions, "foreloop_actions_create", self.pointer, c.c_size_t(capacity), keep=(self,),
                                   close="foreloop_actions_close")
@@ -625,6 +630,19 @@ class Actions(Handle):
         self.library.call("foreloop_actions_intern", self.pointer, table, c.c_size_t(len(actions)),
                           _pointer(ids, c.c_uint32))
         return ids
+
+    def intern_records(self, text):
+        """The ids of each record's actions, of a tuning log's text; an Error for a line that cannot be used."""
+        data, record, result = _bytes(text), _Record(), []
+        with self.library._open(Handle, "foreloop_records_open_memory", data, c.c_size_t(len(data)), None,
+                                close="foreloop_records_close") as records:
+            while True:
+                record.size = c.sizeof(_Record)
+                if self.library.call("foreloop_records_next", records.pointer, c.byref(record)) == END:
+                    return result
+                result.append(np.empty(record.action_count, np.uint32))
+                self.library.call("foreloop_actions_intern", self.pointer, record.actions,
+                                  c.c_size_t(record.action_count), _pointer(result[-1], c.c_uint32))
 
 
 class Scorer(Handle):
@@ -688,7 +706,10 @@ class Space(Handle):
         self._random = c.c_uint64(seed)
 
     def _points(self, points):
-        points = np.ascontiguousarray(points, np.uint32).reshape(-1, self.decision_count)
+        points = np.ascontiguousarray(points, np.uint32)
+        points = points[None] if points.ndim == 1 else points
+        if points.shape[1] != self.decision_count:
+            raise ValueError(f"points of this space have {self.decision_count} numbers, not {points.shape[1]}")
         return points, _pointer(points, c.c_uint32)
 
     def _empty(self, count):

@@ -21,8 +21,9 @@ FORELOOP_INTERNAL_API void foreloop_release(const foreloop_allocator *allocator,
 
 /* Makes room for at least `needed` elements in *array (capacity *capacity, first `used` elements kept), growing by
  * doubling. ERROR_MEMORY with nothing changed on failure. `array` is the address of a pointer to elements. */
-foreloop_status foreloop_reserve(const foreloop_allocator *allocator, void *array, size_t *capacity, size_t used,
-                                 size_t needed, size_t element_size, foreloop_error *error);
+FORELOOP_INTERNAL_API foreloop_status foreloop_reserve(const foreloop_allocator *allocator, void *array,
+                                                       size_t *capacity, size_t used, size_t needed,
+                                                       size_t element_size, foreloop_error *error);
 
 /* The same for one more element, and no call where there is room: for arrays that grow element by element. */
 static inline foreloop_status foreloop_reserve_one(const foreloop_allocator *allocator, void *array, size_t *capacity,

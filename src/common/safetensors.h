@@ -2,6 +2,7 @@
 #ifndef FORELOOP_COMMON_SAFETENSORS_H
 #define FORELOOP_COMMON_SAFETENSORS_H
 
+#include "common/internal_api.h"
 #include <foreloop/foreloop.h>
 #include <stdbool.h>
 
@@ -19,7 +20,7 @@ typedef enum foreloop_dtype {
     FORELOOP_DTYPE_OTHER /* well-formed but not used here (U16, F8_E4M3 ...) */
 } foreloop_dtype;
 const char *foreloop_dtype_name(foreloop_dtype dtype);
-size_t foreloop_dtype_size(foreloop_dtype dtype); /* 0 for OTHER */
+FORELOOP_INTERNAL_API size_t foreloop_dtype_size(foreloop_dtype dtype); /* 0 for OTHER */
 
 enum { FORELOOP_TENSOR_MAX_RANK = 8 };
 
@@ -47,12 +48,13 @@ foreloop_status foreloop_safetensors_open(foreloop_safetensors *file, const void
                                           const foreloop_allocator *allocator, foreloop_error *error);
 void foreloop_safetensors_close(foreloop_safetensors *file);
 /* NULL when absent. */
-const foreloop_tensor *foreloop_safetensors_find(const foreloop_safetensors *file, const char *name);
+FORELOOP_INTERNAL_API const foreloop_tensor *foreloop_safetensors_find(const foreloop_safetensors *file,
+                                                                       const char *name);
 
 /* Converts a floating tensor (F64, F32, F16, BF16) to values[count]. FORELOOP_ERROR_UNSUPPORTED for other types,
  * FORELOOP_ERROR_VALUE at the first NaN or infinity when `finite`. */
-foreloop_status foreloop_tensor_to_float(const foreloop_tensor *tensor, bool finite, float *values,
-                                         foreloop_error *error);
+FORELOOP_INTERNAL_API foreloop_status foreloop_tensor_to_float(const foreloop_tensor *tensor, bool finite,
+                                                               float *values, foreloop_error *error);
 /* FORELOOP_ERROR_MISMATCH, naming tensor, its shape and the expected one, unless the shape is exactly this. */
 foreloop_status foreloop_tensor_expect_shape(const foreloop_tensor *tensor, size_t rank, const size_t *shape,
                                              foreloop_error *error);

@@ -1,5 +1,6 @@
 /* Device arrays of an object, and host memory for copies that nobody waits for. */
-#include "cuda/scoring.h"
+#include "cuda/arrays.h"
+#include <stdint.h>
 #include <string.h>
 
 foreloop_status foreloop_cuda_arrays_take(foreloop_cuda_arrays *arrays, void *result, size_t count, size_t element_size,

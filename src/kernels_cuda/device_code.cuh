@@ -23,8 +23,8 @@
 #define FORELOOP_WARP 0xffffffffu
 
 #if defined(__CUDACC__)
-#define FORELOOP_TEXT(tokens) #tokens
-#define FORELOOP_UNROLL(count) _Pragma(FORELOOP_TEXT(unroll count))
+#define FORELOOP_TEXT(tokens)         #tokens
+#define FORELOOP_UNROLL(count)        _Pragma(FORELOOP_TEXT(unroll count))
 #define FORELOOP_SHARED(type)         __shared__ type
 #define FORELOOP_SHARED_POINTER(type) type *
 #define FORELOOP_DYNAMIC_SHARED(type, name)                                                                            \

@@ -255,10 +255,13 @@ static foreloop_status build(foreloop_transformer **transformer, const hf_checkp
     const foreloop_status status =
         foreloop_transformer_create(&result, &checkpoint->allocator, &checkpoint->choice, &checkpoint->config, &weights,
                                     "", tokenizer, &checkpoint->pooling, error);
-    foreloop_safetensors_close(&weights);
-    if (status != FORELOOP_OK)
+    if (status != FORELOOP_OK) {
+        foreloop_safetensors_close(&weights);
         return foreloop_error_prefix(error, status, "%s", checkpoint->encoder_directory);
+    }
     result->file = *file;
+    result->container = weights;
+    result->tensors = &result->container;
     *transformer = result;
     return FORELOOP_OK;
 }

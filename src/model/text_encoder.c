@@ -4,6 +4,7 @@
 #include "common/alloc.h"
 #include "common/error.h"
 #include "kernels_cpu/cpu.h"
+#include "model/text_windows.h"
 #include "transformer/encoder.h"
 #include <string.h>
 
@@ -130,6 +131,8 @@ static foreloop_status fill(foreloop_transformer *transformer, const foreloop_ke
     FORELOOP_TRY(read_special(transformer, error));
     transformer->pooling = *pooling;
     transformer->pooling.projection = transformer->pooling.projection_bias = NULL;
+    transformer->tensors = weights;
+    transformer->name_prefix = name_prefix;
     FORELOOP_TRY(complete_window(transformer, error));
     if (!pooling->projection_size)
         return FORELOOP_OK;
@@ -168,6 +171,8 @@ void foreloop_transformer_close(foreloop_transformer *transformer) {
     foreloop_transformer_weights_close(&transformer->weights);
     foreloop_linear_weights_close(&transformer->projection, &allocator);
     foreloop_release(&allocator, transformer->special);
+    if (transformer->container.tensors)
+        foreloop_safetensors_close(&transformer->container);
     foreloop_file_close(&transformer->file);
     foreloop_release(&allocator, transformer);
 }
@@ -300,53 +305,26 @@ static foreloop_status run_windows(foreloop_encoder *encoder, size_t text_count,
     return FORELOOP_OK;
 }
 
-/* Lets one window of content tokens wait, wrapped in the special ones; where there is no room, the others go first. */
-static foreloop_status add_window(foreloop_encoder *encoder, size_t text, size_t text_count, const uint32_t *content,
-                                  size_t length, foreloop_error *error) {
-    const foreloop_transformer *transformer = encoder->transformer;
-    const foreloop_pooling *pooling = &transformer->pooling;
-    const size_t prefix = transformer->prefix_count, suffix = transformer->suffix_count;
-    const size_t count = prefix + length + suffix;
-    size_t first = prefix, pooled = length; /* the pooled tokens */
-    if (pooling->mode == FORELOOP_POOLING_FIRST) {
-        first = 0;
-        pooled = count ? 1 : 0;
-    } else if (pooling->include_special) {
-        first = 0;
-        pooled = count;
-    }
-    if (!pooled)
-        return FORELOOP_OK;
-    if (encoder->offsets[encoder->window_count] + count > encoder->scratch.capacity)
+/* Lets a window wait; where there is no room, the others go first. */
+static foreloop_status add_window(foreloop_encoder *encoder, size_t text, size_t text_count,
+                                  const foreloop_text_window *window, foreloop_error *error) {
+    if (encoder->offsets[encoder->window_count] + window->tokens > encoder->scratch.capacity)
         FORELOOP_TRY(run_windows(encoder, text_count, error));
     const size_t begin = encoder->offsets[encoder->window_count];
-    uint32_t *ids = encoder->ids + begin;
-    memcpy(ids, transformer->special, prefix * sizeof *ids);
-    if (length)
-        memcpy(ids + prefix, content, length * sizeof *ids);
-    memcpy(ids + prefix + length, transformer->special + prefix, suffix * sizeof *ids);
-    encoder->windows[encoder->window_count++] = (waiting_window){text, begin + first, pooled};
-    encoder->offsets[encoder->window_count] = begin + count;
+    foreloop_text_window_ids(encoder->transformer, window, encoder->ids + begin);
+    encoder->windows[encoder->window_count++] = (waiting_window){text, begin + window->first, window->pooled};
+    encoder->offsets[encoder->window_count] = begin + window->tokens;
     return FORELOOP_OK;
 }
 
 static foreloop_status add_text(foreloop_encoder *encoder, size_t index, size_t text_count, const char *text,
                                 size_t length, foreloop_error *error) {
-    const foreloop_transformer *transformer = encoder->transformer;
-    const foreloop_pooling *pooling = &transformer->pooling;
-    foreloop_status status = foreloop_tokenize(encoder->encoding, text, length, 0, error);
-    if (status != FORELOOP_OK && text_count > 1)
-        return foreloop_error_prefix(error, status, "text %zu", index);
-    FORELOOP_TRY(status);
-    const uint32_t *ids = foreloop_encoding_ids(encoder->encoding);
-    const size_t count = foreloop_encoding_count(encoder->encoding);
-    const size_t content = pooling->window_length - transformer->prefix_count - transformer->suffix_count;
-    const size_t windows = pooling->truncate ? 1 : foreloop_window_count(count, content, pooling->window_stride);
-    for (size_t i = 0; i < windows; i++) {
-        size_t first, size;
-        foreloop_window_at(count, content, pooling->window_stride, i, &first, &size);
-        FORELOOP_TRY(add_window(encoder, index, text_count, size ? ids + first : NULL, size, error));
-    }
+    foreloop_text_windows windows;
+    foreloop_text_window window;
+    FORELOOP_TRY(foreloop_text_windows_open(&windows, encoder->transformer, encoder->encoding, text, length, index,
+                                            text_count, error));
+    while (foreloop_text_windows_next(&windows, &window))
+        FORELOOP_TRY(add_window(encoder, index, text_count, &window, error));
     return FORELOOP_OK;
 }
 

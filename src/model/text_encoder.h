@@ -17,7 +17,12 @@ struct foreloop_transformer {
     foreloop_linear_weights projection; /* of pooling.projection_size rows; empty when 0 */
     uint32_t *special;                  /* the prefix's ids, then the suffix's */
     size_t prefix_count, suffix_count;
-    foreloop_file file; /* the weights' file where the transformer owns it, else zero */
+    /* Where the weights lie as they were read, for other devices than this one: borrowed, or those of `container`. */
+    const foreloop_safetensors *tensors;
+    const char *name_prefix;
+    /* The weights' file where the transformer owns it, else zero. */
+    foreloop_file file;
+    foreloop_safetensors container;
 };
 
 /* The kernels that this machine and the options allow. Asks for AMX where they want it. ARGUMENT for a tier or
@@ -25,8 +30,8 @@ struct foreloop_transformer {
 foreloop_status foreloop_transformer_choose(foreloop_kernel_choice *choice, const foreloop_options *options,
                                             foreloop_error *error);
 
-/* Builds a transformer from its parts. The tensors are found as foreloop_transformer_weights_load says; their data must
- * outlive the transformer, the safetensors struct need not. Takes the tokenizer over on success; copies all else.
+/* Builds a transformer from its parts. The tensors are found as foreloop_transformer_weights_load says; `weights` and
+ * `name_prefix` must outlive the transformer. Takes the tokenizer over on success; copies all else.
  * MISMATCH when tokenizer and configuration differ in their ids; VALUE for a window that does not fit the positions, or
  * a stride outside the window. */
 foreloop_status foreloop_transformer_create(foreloop_transformer **transformer, const foreloop_allocator *allocator,

@@ -7,6 +7,8 @@ typedef foreloop_value_parser parser;
 
 void foreloop_trace_reader_close(foreloop_trace_reader *reader, const foreloop_allocator *allocator) {
     foreloop_release(allocator, reader->parser.stack);
+    foreloop_release(allocator, reader->actions);
+    foreloop_release(allocator, reader->arguments);
     foreloop_names_close(&reader->variables, allocator);
 }
 

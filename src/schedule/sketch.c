@@ -395,7 +395,7 @@ static foreloop_status reserve_point(foreloop_sketch *sketch, foreloop_error *er
                                       sketch->pattern_count, sizeof *sketch->patterned, error));
     size_t used = sketch->point_count * sketch->decision_count;
     return foreloop_reserve(sketch->allocator, &sketch->points, &sketch->point_capacity, used,
-                            used + sketch->decision_count, sizeof *sketch->points, error);
+                            used + sketch->decision_count + 1, sizeof *sketch->points, error);
 }
 
 foreloop_status foreloop_sketch_add(foreloop_sketch *sketch, const char *text, size_t length, uint32_t *point,

@@ -39,6 +39,11 @@ typedef struct foreloop_trace_record {
 typedef struct foreloop_trace_reader {
     foreloop_value_parser parser;
     foreloop_names variables;
+    /* of a host's record */
+    foreloop_action *actions;
+    size_t action_count, action_capacity;
+    foreloop_argument *arguments; /* of all actions, one after the other */
+    size_t argument_count, argument_capacity;
 } foreloop_trace_reader;
 void foreloop_trace_reader_close(foreloop_trace_reader *reader, const foreloop_allocator *allocator);
 
@@ -67,6 +72,13 @@ typedef struct foreloop_walk_result {
     const uint32_t *instructions;
     size_t action_count;
 } foreloop_walk_result;
+
+/* Reads a line of a host that says actions itself. The actions live in `reader` and `arena`. */
+foreloop_status foreloop_host_read(foreloop_trace_reader *reader, const char *line, size_t length,
+                                   foreloop_arena *arena, foreloop_trace_record *record, foreloop_walk_result *actions,
+                                   foreloop_error *error);
+/* Whether a line that is an object is such a one, as far as it can be told. */
+bool foreloop_host_wrote(foreloop_trace_reader *reader, const char *line, size_t length, foreloop_arena *arena);
 
 /* Walks a trace. The result lives in `arena` and in `walk` until its next use. Fails only for want of memory. Cost:
  * linear in the trace, with a bounded number of loops looked at for each instruction. */

@@ -123,9 +123,9 @@ struct foreloop_walk {
     foreloop_block_hint *block_hints;
     size_t block_hint_capacity;
     size_t hint_count;
-    size_t named_total;    /* named_count at the end of the first pass */
-    size_t tiled_output;   /* of the only tiled block, or NONE */
-    size_t tiled_block;    /* that block, or NONE as long as it is not made */
+    size_t named_total;                  /* named_count at the end of the first pass */
+    size_t tiled_output;                 /* of the only tiled block, or NONE */
+    size_t tiled_block;                  /* that block, or NONE as long as it is not made */
     double parallel_limit, vector_limit; /* of the annotations for parallel and vectorized loops, 0: none */
     double unroll_limit;                 /* of the annotation for unrolling, negative: none */
     /* The largest known extents that are bound to blockIdx, vthread and threadIdx, by their x, y, z. */

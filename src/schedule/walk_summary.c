@@ -110,15 +110,15 @@ static double parallel_extent(const foreloop_walk *walk, const foreloop_block *b
  * extent; the loops around it are unrolled from the innermost outward while that makes no more copies than the
  * annotation says. What is unrolled stays in registers, or overflows them; what is not costs a loop each time. */
 static void add_body(foreloop_walk *walk, const foreloop_block *block, size_t levels, const nest_products *products) {
-    enum {
-        VECTOR = 16,
-        SHOWN = 3
-    }; /* numbers in a vector register; levels whose size is compared with the annotation */
+    enum { VECTOR = 16 }; /* numbers in a vector register */
+    enum { SHOWN = 3 };   /* levels whose copies are compared with the annotation */
     static const char *const room[LEVELS] = {NULL,     "room_1", "room_2", "room_3",
                                              "room_4", "room_5", "room_6", "room_7"};
     size_t end = block->nest_count;
     double vector = 1, copies = 1, spatial = 1;
     const foreloop_loop *last = &walk->loops[block->nest[end - 1]];
+    if (!(walk->vector_limit > 0))
+        return;
     if (last->kind == FORELOOP_LOOP_SPATIAL && last->axis == 0 && last->extent >= 1 &&
         last->extent <= walk->vector_limit) {
         vector = last->extent;

@@ -2,8 +2,10 @@
 #ifndef FORELOOP_TRANSFORMER_CONFIG_H
 #define FORELOOP_TRANSFORMER_CONFIG_H
 
+#include "common/internal_api.h"
 #include "common/json.h"
 #include "kernels_cpu/activation_f32.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +27,15 @@ typedef struct foreloop_transformer_config {
 } foreloop_transformer_config;
 
 /* The longest sequence that the positions allow. */
-size_t foreloop_transformer_config_max_length(const foreloop_transformer_config *config);
+FORELOOP_INTERNAL_API size_t foreloop_transformer_config_max_length(const foreloop_transformer_config *config);
+
+/* The row of the position table for a token of this id, *next being the next token's (at first position_offset). As in
+ * the reference, RoBERTa's padding tokens take the padding's own row, and the others are counted without them. */
+static inline size_t foreloop_transformer_position(const foreloop_transformer_config *config, uint32_t id,
+                                                   size_t *next) {
+    const bool padding = config->architecture == FORELOOP_ARCHITECTURE_ROBERTA && id == config->padding_id;
+    return padding ? config->padding_id : (*next)++;
+}
 
 /* Reads the object at which `json` stands. Absent keys take the defaults of Hugging Face's configuration class.
  * UNSUPPORTED, by name, for another model_type or an option that changes the computation; VALUE for sizes that are out

@@ -2,9 +2,22 @@
 #include "transformer/embed.h"
 
 #include "common/error.h"
+#include "transformer/tensors.h"
 
-static foreloop_status check_tokens(const foreloop_transformer_config *config, const uint32_t *ids,
-                                    const uint32_t *types, size_t count, foreloop_error *error) {
+foreloop_status foreloop_transformer_check_length(const foreloop_transformer_config *config, size_t count,
+                                                  foreloop_error *error) {
+    const size_t longest = foreloop_transformer_config_max_length(config);
+    if (count == 0)
+        return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "a sequence must have at least one token");
+    if (count > longest)
+        return foreloop_fail(error, FORELOOP_ERROR_LIMIT,
+                             "the sequence has %zu tokens, but the encoder has positions for %zu; cut it in windows",
+                             count, longest);
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_transformer_check_tokens(const foreloop_transformer_config *config, const uint32_t *ids,
+                                                  const uint32_t *types, size_t count, foreloop_error *error) {
     for (size_t t = 0; t < count; t++) {
         if (ids[t] >= config->vocabulary_size)
             return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "token %zu has id %lu, but the encoder knows %zu ids",
@@ -22,13 +35,12 @@ foreloop_status foreloop_transformer_embed(const foreloop_transformer_weights *w
                                            foreloop_error *error) {
     const foreloop_transformer_config *config = &weights->config;
     const size_t hidden = config->hidden_size;
-    FORELOOP_TRY(check_tokens(config, ids, types, count, error));
+    FORELOOP_TRY(foreloop_transformer_check_tokens(config, ids, types, count, error));
     size_t next_position = config->position_offset;
     for (size_t t = 0; t < count; t++) {
         float *state = states + t * stride;
-        /* As in the reference: a padding token takes the padding's own row, and the others are counted without it. */
-        const bool padding = config->architecture == FORELOOP_ARCHITECTURE_ROBERTA && ids[t] == config->padding_id;
-        const float *position = weights->positions + (padding ? config->padding_id : next_position++) * hidden;
+        const float *position =
+            weights->positions + foreloop_transformer_position(config, ids[t], &next_position) * hidden;
         const float *type = weights->types + (types ? types[t] : 0) * hidden;
         FORELOOP_TRY(foreloop_tensor_row(&weights->words, ids[t], false, state, error));
         for (size_t i = 0; i < hidden; i++)

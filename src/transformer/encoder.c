@@ -155,18 +155,11 @@ static void run_feed_forward(const forward_pass *pass, const foreloop_transforme
     }
 }
 
-static foreloop_status check_batch(foreloop_transformer_scratch *scratch, const foreloop_token_batch *batch,
-                                   foreloop_error *error) {
+static foreloop_status check_batch(const foreloop_transformer_config *config, foreloop_transformer_scratch *scratch,
+                                   const foreloop_token_batch *batch, foreloop_error *error) {
     for (size_t s = 0; s < batch->count; s++) {
-        const size_t count = batch->offsets[s + 1] - batch->offsets[s];
         scratch->failed_sequence = s;
-        if (count == 0)
-            return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "a sequence must have at least one token");
-        if (count > scratch->capacity)
-            return foreloop_fail(error, FORELOOP_ERROR_LIMIT,
-                                 "the sequence has %zu tokens, but the encoder has positions for %zu; cut it in "
-                                 "windows",
-                                 count, scratch->capacity);
+        FORELOOP_TRY(foreloop_transformer_check_length(config, batch->offsets[s + 1] - batch->offsets[s], error));
     }
     if (batch->offsets[batch->count] > scratch->capacity)
         return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "the batch has %zu tokens, but the encoder takes %zu at once",
@@ -212,7 +205,7 @@ foreloop_status foreloop_transformer_forward(const foreloop_transformer_weights 
                                              foreloop_transformer_scratch *scratch, const foreloop_token_batch *batch,
                                              foreloop_error *error) {
     enum { WORTH_SHARING = 1 << 15 }; /* numbers; below, waking a thread costs more than it saves */
-    FORELOOP_TRY(check_batch(scratch, batch, error));
+    FORELOOP_TRY(check_batch(&weights->config, scratch, batch, error));
     const size_t rows = batch->offsets[batch->count], shares = smaller(scratch->shares.count, rows);
     if (rows == 0)
         return FORELOOP_OK;

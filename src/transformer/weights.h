@@ -1,4 +1,4 @@
-/* The encoder's weights: found under their Hugging Face names, checked, and packed for the kernels. */
+/* The encoder's weights, checked and packed for the kernels. */
 #ifndef FORELOOP_TRANSFORMER_WEIGHTS_H
 #define FORELOOP_TRANSFORMER_WEIGHTS_H
 
@@ -31,10 +31,9 @@ typedef struct foreloop_transformer_weights {
     foreloop_transformer_layer *layers;
 } foreloop_transformer_weights;
 
-/* Loads the tensors NAME_PREFIX + {"", "bert.", "roberta."} + "embeddings.word_embeddings.weight" and so on, in f32,
- * f16 or bf16; layer norms also as gamma and beta; others are ignored. The tensors' data must outlive `weights`, which
- * keeps the word embeddings in place. The linear layers are packed for the kernels of `choice`. MISMATCH for a tensor
- * that is missing or of another shape, VALUE for one that holds a NaN or an infinity. */
+/* Loads the tensors that foreloop_transformer_tensors_find finds, in f32, f16 or bf16. The tensors' data must outlive
+ * `weights`, which keeps the word embeddings in place. The linear layers are packed for the kernels of `choice`.
+ * MISMATCH for a tensor that is missing or of another shape, VALUE for one that holds a NaN or an infinity. */
 foreloop_status foreloop_transformer_weights_load(foreloop_transformer_weights *weights,
                                                   const foreloop_transformer_config *config,
                                                   const foreloop_safetensors *file, const char *name_prefix,
@@ -42,9 +41,5 @@ foreloop_status foreloop_transformer_weights_load(foreloop_transformer_weights *
                                                   const foreloop_allocator *allocator, foreloop_error *error);
 /* A zeroed struct may be closed. */
 void foreloop_transformer_weights_close(foreloop_transformer_weights *weights);
-
-/* One row of a matrix tensor as floats. */
-foreloop_status foreloop_tensor_row(const foreloop_tensor *matrix, size_t row, bool finite, float *values,
-                                    foreloop_error *error);
 
 #endif

@@ -1,72 +1,24 @@
 /* A forward pass large enough to be shared out: the same bits for one sequence alone, in a batch, and in any number of
  * shares, on threads that come in any order; and about the same numbers in every tier. */
-#include "common/alloc.h"
 #include "kernels_cpu/cpu.h"
-#include "random.h"
+#include "made_weights.h"
 #include "tap.h"
 #include "transformer/encoder.h"
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { LAYERS = 2, HIDDEN = 96, INNER = 200, HEADS = 3, VOCABULARY = 50, POSITIONS = 300, TENSORS = 64, NAME = 64 };
+enum { LAYERS = 2, HIDDEN = 96, INNER = 200, HEADS = 3, VOCABULARY = 50, POSITIONS = 300 };
 
-typedef struct made_weights {
-    foreloop_tensor tensors[TENSORS];
-    char names[TENSORS][NAME];
-    uint32_t by_name[TENSORS];
-    size_t count;
-    random_source random;
-} made_weights;
-
-static void add(made_weights *made, const char *name, size_t rows, size_t columns) {
-    foreloop_tensor *tensor = &made->tensors[made->count];
-    const size_t count = (rows ? rows : 1) * columns;
-    const int norm = strstr(name, "LayerNorm.weight") != NULL;
-    float *values = malloc(count * sizeof *values);
-    for (size_t i = 0; i < count; i++)
-        values[i] = (float)random_below(&made->random, 2001) / 10000.0f - 0.1f + (norm ? 1.0f : 0.0f);
-    snprintf(made->names[made->count], NAME, "%s", name);
-    *tensor = (foreloop_tensor){.name = made->names[made->count],
-                                .dtype = FORELOOP_DTYPE_F32,
-                                .rank = rows ? 2 : 1,
-                                .shape = {rows ? rows : columns, columns},
-                                .count = count,
-                                .data = (const unsigned char *)values,
-                                .size = count * sizeof *values};
-    size_t place = made->count;
-    for (; place && strcmp(made->tensors[made->by_name[place - 1]].name, name) > 0; place--)
-        made->by_name[place] = made->by_name[place - 1];
-    made->by_name[place] = (uint32_t)made->count++;
-}
-
-static void add_layer(made_weights *made, size_t layer, const char *stem, size_t rows, size_t columns) {
-    char name[NAME];
-    snprintf(name, sizeof name, "encoder.layer.%zu.%s.weight", layer, stem);
-    add(made, name, rows, columns);
-    snprintf(name, sizeof name, "encoder.layer.%zu.%s.bias", layer, stem);
-    add(made, name, 0, rows ? rows : columns);
-}
-
-static void make(made_weights *made) {
-    *made = (made_weights){.random = {99}};
-    add(made, "embeddings.word_embeddings.weight", VOCABULARY, HIDDEN);
-    add(made, "embeddings.position_embeddings.weight", POSITIONS, HIDDEN);
-    add(made, "embeddings.token_type_embeddings.weight", 1, HIDDEN);
-    add(made, "embeddings.LayerNorm.weight", 0, HIDDEN);
-    add(made, "embeddings.LayerNorm.bias", 0, HIDDEN);
-    for (size_t i = 0; i < LAYERS; i++) {
-        add_layer(made, i, "attention.self.query", HIDDEN, HIDDEN);
-        add_layer(made, i, "attention.self.key", HIDDEN, HIDDEN);
-        add_layer(made, i, "attention.self.value", HIDDEN, HIDDEN);
-        add_layer(made, i, "attention.output.dense", HIDDEN, HIDDEN);
-        add_layer(made, i, "attention.output.LayerNorm", 0, HIDDEN);
-        add_layer(made, i, "intermediate.dense", INNER, HIDDEN);
-        add_layer(made, i, "output.dense", HIDDEN, INNER);
-        add_layer(made, i, "output.LayerNorm", 0, HIDDEN);
-    }
-}
+static const foreloop_transformer_config config = {.architecture = FORELOOP_ARCHITECTURE_BERT,
+                                                   .vocabulary_size = VOCABULARY,
+                                                   .hidden_size = HIDDEN,
+                                                   .layer_count = LAYERS,
+                                                   .head_count = HEADS,
+                                                   .intermediate_size = INNER,
+                                                   .position_count = POSITIONS,
+                                                   .type_count = 1,
+                                                   .activation = FORELOOP_ACTIVATION_GELU,
+                                                   .layer_norm_epsilon = 1e-5};
 
 /* A thread for each task, the last first. */
 typedef struct started {
@@ -105,25 +57,12 @@ static void run(const foreloop_transformer_weights *weights, const foreloop_shar
     foreloop_transformer_scratch_close(&scratch, &weights->allocator);
 }
 
-static void test_tier(const made_weights *made, foreloop_tier tier, float *reference) {
+static void test_tier(made_weights *made, foreloop_tier tier, float *reference) {
     static const size_t offsets[] = {0, 1, 131, 147, 148, 275, 298};
     enum { SEQUENCES = sizeof offsets / sizeof *offsets - 1, TOKENS = 298 };
     static float whole[TOKENS * HIDDEN], other[TOKENS * HIDDEN];
     const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
-    const foreloop_safetensors file = {.allocator = allocator,
-                                       .tensors = (foreloop_tensor *)(uintptr_t)made->tensors,
-                                       .count = made->count,
-                                       .by_name = (uint32_t *)(uintptr_t)made->by_name};
-    const foreloop_transformer_config config = {.architecture = FORELOOP_ARCHITECTURE_BERT,
-                                                .vocabulary_size = VOCABULARY,
-                                                .hidden_size = HIDDEN,
-                                                .layer_count = LAYERS,
-                                                .head_count = HEADS,
-                                                .intermediate_size = INNER,
-                                                .position_count = POSITIONS,
-                                                .type_count = 1,
-                                                .activation = FORELOOP_ACTIVATION_GELU,
-                                                .layer_norm_epsilon = 1e-5};
+    const foreloop_safetensors file = made_weights_file(made);
     const foreloop_kernel_choice choice = {.tier = tier, .precision = FORELOOP_PRECISION_F32};
     const foreloop_shares alone = {.count = 1};
     foreloop_transformer_weights weights;
@@ -166,10 +105,9 @@ static void test_tier(const made_weights *made, foreloop_tier tier, float *refer
 int main(void) {
     static made_weights made;
     static float reference[POSITIONS * HIDDEN];
-    make(&made);
+    made_weights_make(&made, &config, 99, 0.1f);
     for (foreloop_tier tier = FORELOOP_TIER_REF; tier <= foreloop_cpu_tier(FORELOOP_TIER_BEST); tier++)
         test_tier(&made, tier, reference);
-    for (size_t i = 0; i < made.count; i++)
-        free((void *)(uintptr_t)made.tensors[i].data);
+    made_weights_free(&made);
     return tap_done();
 }
