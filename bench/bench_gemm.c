@@ -3,10 +3,12 @@
  * thread: this library in every precision, beside OpenBLAS and oneDNN where they were there when it was built. By
  * turns; the best of all rounds, in operations a second (two for a multiplication and addition). This library's figures
  * hold the preparation of x (rounding, quantising) and the bias; the other libraries get x in the type that they
- * multiply, and weights in the layout that they ask for.
+ * multiply, and weights in the layout that they ask for. The last column is the machine's ceiling for float32,
+ * multiply-adds that wait for nothing, measured between the rounds.
  *
  *     bench_gemm [--rounds N] [--rows N] [--json]
  */
+#include "bench_machine.h"
 #include "kernels_cpu/cpu.h"
 #include "kernels_cpu/kernels.h"
 #include "kernels_cpu/linear_bf16.h"
@@ -14,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #if defined(BENCH_OPENBLAS)
 #include <cblas.h>
 #endif
@@ -51,6 +52,8 @@ typedef struct subject {
 typedef struct bench {
     subject subjects[MAX_SUBJECTS];
     size_t count;
+    foreloop_tier tier;
+    double peak; /* operations a second */
     float *x, *weight, *bias, *y;
     void *prepared;
 #if defined(BENCH_ONEDNN)
@@ -58,12 +61,6 @@ typedef struct bench {
     dnnl_stream_t stream;
 #endif
 } bench;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static void *memory(size_t size) {
     void *block = aligned_alloc(64, (size + 63) / 64 * 64);
@@ -88,7 +85,8 @@ static void add_subjects(bench *b) {
     const foreloop_cpu_limits limits = {.use_amx = true};
     const unsigned features = foreloop_cpu_choose(&limits);
     foreloop_kernels kernels;
-    foreloop_kernels_init(&kernels, foreloop_cpu_features_tier(features), features);
+    b->tier = foreloop_cpu_features_tier(features);
+    foreloop_kernels_init(&kernels, b->tier, features);
     static const char *const names[FORELOOP_PRECISIONS] = {"f32", "bf16", "int8", "int8_row"};
     for (int p = 0; p < FORELOOP_PRECISIONS; p++)
         add_kernel(b, names[p], &kernels.linear[p]);
@@ -205,15 +203,19 @@ static void time_shape(bench *b, size_t rows, const gemm_shape *shape, int round
             open_onednn(b, s, rows, shape);
 #endif
     }
-    for (int round = 0; round < rounds; round++)
+    b->peak = 0;
+    for (int round = 0; round < rounds; round++) {
+        const double peak = bench_peak(b->tier);
+        b->peak = peak > b->peak ? peak : b->peak;
         for (size_t i = 0; i < b->count; i++) {
             multiply(b, &b->subjects[i], rows, shape); /* warms the caches again */
-            const double begin = now();
+            const double begin = bench_wall_clock();
             multiply(b, &b->subjects[i], rows, shape);
-            const double seconds = now() - begin;
+            const double seconds = bench_wall_clock() - begin;
             if (seconds < b->subjects[i].best)
                 b->subjects[i].best = seconds;
         }
+    }
     for (size_t i = 0; i < b->count; i++) {
         free(b->subjects[i].packed);
         b->subjects[i].packed = NULL;
@@ -231,12 +233,15 @@ static void print_shape(const bench *b, size_t rows, const gemm_shape *shape, in
                    "\"us\":%.2f,\"gops\":%.1f}\n",
                    shape->model, rows, shape->in, shape->out, b->subjects[i].name, b->subjects[i].best * 1e6,
                    operations / b->subjects[i].best * 1e-9);
+        printf("{\"bench\":\"gemm\",\"model\":\"%s\",\"rows\":%zu,\"in\":%zu,\"out\":%zu,\"subject\":\"peak f32\","
+               "\"us\":%.2f,\"gops\":%.1f}\n",
+               shape->model, rows, shape->in, shape->out, operations / b->peak * 1e6, b->peak * 1e-9);
         return;
     }
     printf("%-7s %5zu %5zu %5zu", shape->model, rows, shape->in, shape->out);
     for (size_t i = 0; i < b->count; i++)
         printf(" %12.0f", operations / b->subjects[i].best * 1e-9);
-    printf("\n");
+    printf(" %12.0f\n", b->peak * 1e-9);
 }
 
 static long number_after(int argc, char **argv, const char *option, long otherwise) {
@@ -269,7 +274,7 @@ int main(int argc, char **argv) {
                "out");
         for (size_t i = 0; i < b.count; i++)
             printf(" %12s", b.subjects[i].name);
-        printf("\n");
+        printf(" %12s\n", "peak f32");
     }
     for (size_t s = 0; s < SHAPES; s++)
         for (size_t r = 0; r < ROW_COUNTS; r++) {

@@ -118,12 +118,15 @@ static foreloop_status run(foreloop_scorer *scorer, const foreloop_model *model,
     return status;
 }
 
+/* The file's length, or 0 after a message. */
 static size_t read_text(const char *path, char *text, size_t capacity) {
     FILE *file = fopen(path, "rb");
     const size_t length = file ? fread(text, 1, capacity, file) : 0;
+    if (length == 0 || length == capacity)
+        fprintf(stderr, "%s: %s\n", path, length ? "longer than a program is" : "cannot be read, or is empty");
     if (file)
         (void)fclose(file);
-    return length;
+    return length < capacity ? length : 0;
 }
 
 int main(int argc, char **argv) {
@@ -139,10 +142,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: adapt_ranker MODEL workload.txt database_tuning_record.json [ranker.json]\n");
         return 2;
     }
-    all.ids = malloc(MAX_ACTIONS * sizeof *all.ids);
+    const size_t length = read_text(argv[2], text, sizeof text);
+    all.ids = length ? malloc(MAX_ACTIONS * sizeof *all.ids) : NULL;
     if (!all.ids)
         return 1;
-    const size_t length = read_text(argv[2], text, sizeof text);
     const int failed = foreloop_model_open(&model, argv[1], NULL, &error) != FORELOOP_OK ||
                        foreloop_encoder_create(&encoder, foreloop_model_transformer(model), &error) != FORELOOP_OK ||
                        foreloop_workload_encode(&workload, model, encoder, text, length, &error) != FORELOOP_OK ||

@@ -1,11 +1,12 @@
 /*
- * Scoring of batches, in chunks of about a thousand candidates that pass through three stages together:
+ * Scoring of batches, in chunks of some thousand candidates that pass through three stages together:
  *
  *   1. In groups of 16, each candidate takes its steps from what it shares with its forerunners on (the products and
  *      aggregates of a state, everything but the sum of d).
- *   2. Slice by slice of z, all groups form that slice of the sums and finish it into the trees' layout. The slice of
- *      all actions stays in the second-level cache meanwhile, which whole rows of d would not.
- *   3. The trees run over blocks of four groups.
+ *   2. Slice by slice of z, all groups form that slice of the sums and finish it, and each block of four groups makes
+ * the trees' codes of it. The slice of all actions stays in the second-level cache meanwhile, which whole rows of d
+ *      would not; and so do the codes, which values would not.
+ *   3. The trees run over the blocks' codes.
  */
 #include "common/error.h"
 #include "gbdt/model.h"
@@ -91,12 +92,36 @@ static void known_lengths(const batch *all, size_t first, size_t own, float leng
 
 /* ---- Features ---- */
 
-static void write_lengths(const foreloop_scorer *scorer, const float lengths[GROUP], float *block) {
-    for (size_t i = 0; i < scorer->length_count; i++)
-        memcpy(block + (size_t)scorer->length_values[i] * BLOCK, lengths, GROUP * sizeof *block);
+/* The values of lanes begin <= i < end are in `block`: makes their codes. */
+static void code_lanes(const foreloop_scorer *scorer, size_t begin, size_t end, float *block, size_t count,
+                       int8_t *codes) {
+    for (size_t lane = begin; lane < end; lane++) {
+        const uint32_t first = scorer->lane_values[lane];
+        for (uint32_t value = first; value < scorer->value_count; value = scorer->next_values[value]) {
+            float *const own = block + (size_t)value * BLOCK;
+            if (value != first)
+                memcpy(own, block + (size_t)first * BLOCK, BLOCK * sizeof *own);
+            foreloop_gbdt_code_value(&scorer->coding, value, own, count, codes);
+        }
+    }
 }
 
-void foreloop_finish_states(foreloop_scorer *scorer, const float *states, const float *lengths, float *block) {
+/* The same for the values of no lane. */
+static void code_own(const foreloop_scorer *scorer, const float *block, size_t count, int8_t *codes) {
+    for (size_t i = 0; i < scorer->own_count; i++)
+        foreloop_gbdt_code_value(&scorer->coding, scorer->own_values[i], block + (size_t)scorer->own_values[i] * BLOCK,
+                                 count, codes);
+}
+
+static void write_lengths(const foreloop_scorer *scorer, const float lengths[GROUP], float *block) {
+    for (size_t i = 0; i < scorer->length_count; i++)
+        memcpy(block + (size_t)scorer->own_values[i] * BLOCK, lengths, GROUP * sizeof *block);
+}
+
+/* ---- States ---- */
+
+/* Writes all values of the states of one group to the lanes of a block from `block` on. */
+static void finish_states(foreloop_scorer *scorer, const float *states, const float lengths[GROUP], float *block) {
     const foreloop_transh_program *program = &scorer->program;
     const foreloop_transh_f32 *kernels = foreloop_scorer_kernels(scorer);
     const size_t used_count = foreloop_transh_gather_f32(program, states, scorer->used, scorer->gamma);
@@ -107,96 +132,152 @@ void foreloop_finish_states(foreloop_scorer *scorer, const float *states, const 
     write_lengths(scorer, lengths, block);
 }
 
-/* ---- Trees ---- */
-
-void foreloop_score_block(foreloop_scorer *scorer, float *block, size_t count, float *scores) {
-    for (size_t i = 0; i < scorer->copy_count; i++)
-        memcpy(block + (size_t)scorer->copies[i].to * BLOCK, block + (size_t)scorer->copies[i].from * BLOCK,
-               BLOCK * sizeof *block);
-    if (count >= FORELOOP_FEW) {
-        foreloop_gbdt_margin_block(scorer->ranker.gbdt, block, BLOCK, count, scores);
-        return;
-    }
-    for (size_t s = 0; s < count; s++) {
-        for (size_t i = 0; i < scorer->value_count; i++)
-            scorer->row[scorer->value_columns[i]] = block[i * BLOCK + s];
-        scores[s] = foreloop_gbdt_margin(scorer->ranker.gbdt, scorer->row);
-    }
-}
-
-float foreloop_score_state(foreloop_scorer *scorer, const float *state, float length) {
+static float score_state(foreloop_scorer *scorer, const float *state, float length) {
     const foreloop_transh_program *program = &scorer->program;
-    const float *aggregates = state + foreloop_transh_at_aggregates(program);
-    const uint32_t *columns = scorer->value_columns, *values = scorer->lane_values;
     float *row = scorer->row, *z = scorer->complete;
     foreloop_scorer_kernels(scorer)->finish(program, state, z);
-    for (size_t i = 0; i < program->latent; i++)
-        row[columns[values[i]]] = z[i];
-    for (size_t i = 0; i < program->aggregates; i++)
-        row[columns[values[program->latent + i]]] = aggregates[i];
-    for (size_t i = 0; i < scorer->copy_count; i++)
-        row[columns[scorer->copies[i].to]] = row[columns[scorer->copies[i].from]];
+    for (size_t lane = 0; lane < program->latent + program->aggregates; lane++) {
+        const float number =
+            lane < program->latent ? z[lane] : state[foreloop_transh_at_aggregates(program) + lane - program->latent];
+        for (uint32_t value = scorer->lane_values[lane]; value < scorer->value_count;
+             value = scorer->next_values[value])
+            row[scorer->value_columns[value]] = number;
+    }
     for (size_t i = 0; i < scorer->length_count; i++)
-        row[columns[scorer->length_values[i]]] = length;
+        row[scorer->value_columns[scorer->own_values[i]]] = length;
     return foreloop_gbdt_margin(scorer->ranker.gbdt, row);
+}
+
+void foreloop_score_states(foreloop_scorer *scorer, const float *const *states, const float *lengths, size_t count,
+                           float *scores) {
+    const size_t size = scorer->program.state_size;
+    float *const own = scorer->slots + FORELOOP_SLOT_OWN * size, *const block = scorer->blocks;
+    if (count < FORELOOP_FEW) {
+        for (size_t i = 0; i < count; i++)
+            scores[i] = score_state(scorer, states[i], lengths[i]);
+        return;
+    }
+    for (size_t first = 0; first < count; first += GROUP) {
+        const size_t there = count - first < GROUP ? count - first : GROUP;
+        float own_lengths[GROUP] = {0};
+        for (size_t i = 0; i < there; i++) {
+            memcpy(own + i * size, states[first + i], size * sizeof *own);
+            own_lengths[i] = lengths[first + i];
+        }
+        finish_states(scorer, own, own_lengths, block + first);
+    }
+    code_lanes(scorer, 0, scorer->program.latent + scorer->program.aggregates, block, count, scorer->codes);
+    code_own(scorer, block, count, scorer->codes);
+    foreloop_gbdt_margin_codes(&scorer->coding, scorer->codes, block, BLOCK, count, scores);
 }
 
 /* ---- Batches ---- */
 
-static float *block_of_group(const foreloop_scorer *scorer, size_t group) {
-    const size_t per_block = BLOCK / GROUP;
-    return scorer->blocks + group / per_block * (scorer->value_count + 1) * BLOCK + group % per_block * GROUP;
+/* The parts of a chunk. */
+enum { GROUPS = BLOCK / GROUP /* of a block */ };
+
+static float *block_values(const foreloop_scorer *scorer, size_t block) {
+    return scorer->blocks + (scorer->coding.reads_values ? block : 0) * (scorer->value_count + 1) * BLOCK;
 }
 
-/* Stage 1. */
-static void take_steps(foreloop_scorer *scorer, batch *all, size_t first, size_t own, size_t group) {
+static int8_t *block_codes(const foreloop_scorer *scorer, size_t block) {
+    return scorer->codes + block * scorer->coding.codes_size;
+}
+
+/* Where rows do not stay in the second-level cache, those of the next group are fetched ahead. */
+static size_t segments_behind(const foreloop_scorer *scorer, size_t group, size_t row_size) {
+    enum { STAYS = 1 << 20 };
+    const bool stays = scorer->actions->count <= STAYS / sizeof(float) / row_size;
+    return stays ? 0 : scorer->segment_begin[group + 2] - scorer->segment_begin[group + 1];
+}
+
+/* Stage 1, of one group, whose lanes of a block begin at `values`. */
+static void take_steps(foreloop_scorer *scorer, const batch *all, size_t first, size_t own, size_t group,
+                       float *values) {
     const foreloop_transh_program *program = &scorer->program;
     const foreloop_transh_f32 *kernels = foreloop_scorer_kernels(scorer);
-    const size_t begin = scorer->segment_begin[group], kinds = program->kinds;
+    const size_t begin = scorer->segment_begin[group], end = scorer->segment_begin[group + 1], kinds = program->kinds;
     const float *states = scorer->slots + FORELOOP_SLOT_OWN * program->state_size;
-    float *block = block_of_group(scorer, group), lengths[GROUP] = {0};
-    const size_t end = (size_t)(plan_group(all, first, own, scorer->segments + begin) - scorer->segments);
-    kernels->steps(program, scorer->segments + begin, end - begin, scorer->slots);
-    scorer->segment_begin[group + 1] = end;
+    kernels->steps(program, scorer->segments + begin, end - begin, segments_behind(scorer, group, program->row_stride),
+                   scorer->slots);
     scorer->used_counts[group] = foreloop_transh_gather_f32(program, states, scorer->used + group * kinds,
                                                             scorer->gamma + group * kinds * GROUP);
-    kernels->finish_aggregates(program, states, scorer->lane_values + program->latent, block, BLOCK);
+    kernels->finish_aggregates(program, states, scorer->lane_values + program->latent, values, BLOCK);
     if (scorer->length_count) {
+        float lengths[GROUP] = {0};
         known_lengths(all, first, own, lengths);
-        write_lengths(scorer, lengths, block);
+        write_lengths(scorer, lengths, values);
     }
 }
 
-/* Stage 2, for one slice. */
-static void form_slice(foreloop_scorer *scorer, size_t slice, size_t groups) {
+/* Stage 1, of one block. */
+static void begin_block(foreloop_scorer *scorer, const batch *all, size_t first, size_t own, size_t block) {
+    const foreloop_transh_program *program = &scorer->program;
+    float *const values = block_values(scorer, block);
+    for (size_t done = 0; done < own; done += GROUP)
+        take_steps(scorer, all, first + done, own - done < GROUP ? own - done : GROUP, block * GROUPS + done / GROUP,
+                   values + done);
+    code_lanes(scorer, program->latent, program->latent + program->aggregates, values, own, block_codes(scorer, block));
+    code_own(scorer, values, own, block_codes(scorer, block));
+}
+
+/* Stage 2, of one slice and block. */
+static void form_slice(foreloop_scorer *scorer, size_t slice, size_t block, size_t own) {
     const foreloop_transh_program *program = &scorer->program;
     const foreloop_transh_f32 *kernels = foreloop_scorer_kernels(scorer);
-    float *sums = scorer->sums + slice * FORELOOP_SLOTS * SLICE;
-    for (size_t group = 0; group < groups; group++) {
+    float *const sums = scorer->sums + slice * FORELOOP_SLOTS * SLICE, *const values = block_values(scorer, block);
+    for (size_t done = 0; done < own; done += GROUP) {
+        const size_t group = block * GROUPS + done / GROUP;
         const size_t begin = scorer->segment_begin[group], end = scorer->segment_begin[group + 1];
-        kernels->sums(program, slice, scorer->segments + begin, end - begin, sums, SLICE);
+        kernels->sums(program, slice, scorer->segments + begin, end - begin, segments_behind(scorer, group, SLICE),
+                      sums, SLICE);
         kernels->finish_slice(program, slice, sums + FORELOOP_SLOT_OWN * SLICE, SLICE,
                               scorer->used + group * program->kinds, scorer->used_counts[group],
-                              scorer->gamma + group * program->kinds * GROUP, scorer->lane_values,
-                              block_of_group(scorer, group), BLOCK);
+                              scorer->gamma + group * program->kinds * GROUP, scorer->lane_values, values + done,
+                              BLOCK);
     }
+    code_lanes(scorer, slice * SLICE, slice * SLICE + foreloop_transh_slice_width(program, slice), values, own,
+               block_codes(scorer, block));
+}
+
+/* Plans the rollouts of candidates from `first` on, a chunk at the most; returns their number. */
+static size_t plan_chunk(foreloop_scorer *scorer, batch *all, size_t first) {
+    const size_t left = all->count - first;
+    size_t count = 0, group = 0, end = 0;
+    for (; count < left && group < scorer->chunk_blocks * GROUPS &&
+           end + FORELOOP_GROUP_SEGMENTS <= scorer->segment_limit;
+         group++) {
+        const size_t own = left - count < GROUP ? left - count : GROUP;
+        scorer->segment_begin[group] = end;
+        end = (size_t)(plan_group(all, first + count, own, scorer->segments + end) - scorer->segments);
+        count += own;
+    }
+    scorer->segment_begin[group] = scorer->segment_begin[group + 1] = end; /* behind the last one is none */
+    return count;
+}
+
+/* The trees read a block's codes in no order. */
+static void fetch_codes(const foreloop_scorer *scorer, size_t block) {
+    const int8_t *const codes = block_codes(scorer, block);
+    for (size_t i = 0; i < scorer->coding.codes_size; i += 64)
+        __builtin_prefetch(codes + i, 0, 2);
 }
 
 /* Scores candidates from `first` on, a chunk at the most; returns their number. */
 static size_t score_chunk(foreloop_scorer *scorer, batch *all, size_t first, float *scores) {
-    size_t groups = 0, count = 0;
-    scorer->segment_begin[0] = 0;
-    while (first + count < all->count && groups < FORELOOP_CHUNK_GROUPS &&
-           scorer->segment_begin[groups] + FORELOOP_GROUP_SEGMENTS <= FORELOOP_CHUNK_SEGMENTS) {
-        const size_t left = all->count - first - count, own = left < GROUP ? left : GROUP;
-        take_steps(scorer, all, first + count, own, groups++);
-        count += own;
-    }
-    for (size_t slice = 0; slice < foreloop_transh_slice_count(scorer->program.latent); slice++)
-        form_slice(scorer, slice, groups);
+    const size_t count = plan_chunk(scorer, all, first);
     for (size_t done = 0; done < count; done += BLOCK)
-        foreloop_score_block(scorer, block_of_group(scorer, done / GROUP), count - done < BLOCK ? count - done : BLOCK,
-                             scores + done);
+        begin_block(scorer, all, first + done, count - done < BLOCK ? count - done : BLOCK, done / BLOCK);
+    for (size_t slice = 0; slice < foreloop_transh_slice_count(scorer->program.latent); slice++)
+        for (size_t done = 0; done < count; done += BLOCK)
+            form_slice(scorer, slice, done / BLOCK, count - done < BLOCK ? count - done : BLOCK);
+    for (size_t done = 0; done < count; done += BLOCK) {
+        if (count - done > BLOCK)
+            fetch_codes(scorer, done / BLOCK + 1);
+        foreloop_gbdt_margin_codes(&scorer->coding, block_codes(scorer, done / BLOCK),
+                                   block_values(scorer, done / BLOCK), BLOCK,
+                                   count - done < BLOCK ? count - done : BLOCK, scores + done);
+    }
     return count;
 }
 
@@ -206,13 +287,12 @@ static void score_few(foreloop_scorer *scorer, batch *all, float *scores) {
     const foreloop_transh_f32 *kernels = foreloop_scorer_kernels(scorer);
     const size_t count = (size_t)(plan_group(all, 0, all->count, scorer->segments) - scorer->segments);
     float lengths[GROUP] = {0};
-    kernels->steps(program, scorer->segments, count, scorer->slots);
+    kernels->steps(program, scorer->segments, count, 0, scorer->slots);
     for (size_t slice = 0; slice < foreloop_transh_slice_count(program->latent); slice++)
-        kernels->sums(program, slice, scorer->segments, count, scorer->slots + slice * SLICE, program->state_size);
+        kernels->sums(program, slice, scorer->segments, count, 0, scorer->slots + slice * SLICE, program->state_size);
     known_lengths(all, 0, all->count, lengths);
     for (size_t i = 0; i < all->count; i++)
-        scores[i] =
-            foreloop_score_state(scorer, scorer->slots + (FORELOOP_SLOT_OWN + i) * program->state_size, lengths[i]);
+        scores[i] = score_state(scorer, scorer->slots + (FORELOOP_SLOT_OWN + i) * program->state_size, lengths[i]);
 }
 
 void foreloop_score_checked(foreloop_scorer *scorer, const foreloop_workload *workload, const uint32_t *ids,

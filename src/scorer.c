@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = FORELOOP_BLOCK, GROUP = FORELOOP_GROUP, SLICE = FORELOOP_TRANSH_SLICE };
+enum { BLOCK = FORELOOP_BLOCK, SLICE = FORELOOP_TRANSH_SLICE };
 
 /* ---- Creation ---- */
 
@@ -28,38 +28,59 @@ static foreloop_status set_hardware(foreloop_hardware *own, const foreloop_hardw
     return FORELOOP_OK;
 }
 
+static size_t room_for_blocks(const foreloop_scorer *scorer) {
+    return scorer->coding.reads_values ? scorer->chunk_blocks : 1;
+}
+
+/* A value of the hardware is the same in all candidates. */
+static void set_number(foreloop_scorer *scorer, size_t value, float number) {
+    scorer->row[scorer->value_columns[value]] = number;
+    for (size_t b = 0; b < room_for_blocks(scorer); b++)
+        for (size_t s = 0; s < BLOCK; s++)
+            scorer->blocks[(b * (scorer->value_count + 1) + value) * BLOCK + s] = number;
+}
+
 /* Leads the values that trees read to where they come from. */
 static void connect_values(foreloop_scorer *scorer) {
     const foreloop_model *model = scorer->model;
     const size_t lanes = scorer->program.latent + scorer->program.aggregates;
+    const uint32_t none = (uint32_t)scorer->value_count;
     for (size_t i = 0; i < lanes; i++)
-        scorer->lane_values[i] = (uint32_t)scorer->value_count;
-    scorer->value_columns[scorer->value_count] = (uint32_t)scorer->ranker.column_count;
-    uint32_t value = 0;
-    for (uint32_t column = 0; column < scorer->ranker.column_count; column++) {
+        scorer->lane_values[i] = none;
+    scorer->value_columns[none] = (uint32_t)scorer->ranker.column_count;
+    /* From the last one on, so that lists ascend; the first pass counts lengths, which come before the hardware. */
+    uint32_t value = none;
+    for (size_t column = scorer->ranker.column_count; column-- > 0;) {
         const foreloop_feature *feature = &model->manifest.plan.features[scorer->ranker.columns[column]];
-        size_t lane = model->rollout.places[feature->position];
         if (!scorer->ranker.reads[column])
             continue;
-        scorer->value_columns[value] = column;
-        if (feature->source == FORELOOP_FEATURE_HARDWARE) {
-            const float number = (float)foreloop_hardware_field(&scorer->hardware, feature->element);
-            scorer->row[column] = number;
-            for (size_t b = 0; b < FORELOOP_CHUNK_BLOCKS; b++)
-                for (size_t s = 0; s < BLOCK; s++)
-                    scorer->blocks[(b * (scorer->value_count + 1) + value) * BLOCK + s] = number;
-        } else if (feature->source == FORELOOP_FEATURE_LENGTH) {
-            scorer->length_values[scorer->length_count++] = value;
-        } else {
-            if (feature->source != FORELOOP_FEATURE_LATENT)
-                lane += scorer->program.latent;
-            if (scorer->lane_values[lane] == scorer->value_count)
-                scorer->lane_values[lane] = value;
-            else
-                scorer->copies[scorer->copy_count++] = (foreloop_copy){scorer->lane_values[lane], value};
+        scorer->value_columns[--value] = (uint32_t)column;
+        if (feature->source == FORELOOP_FEATURE_LENGTH) {
+            scorer->own_values[scorer->length_count++] = value;
+        } else if (feature->source != FORELOOP_FEATURE_HARDWARE) {
+            const size_t lane = model->rollout.places[feature->position] +
+                                (feature->source == FORELOOP_FEATURE_LATENT ? 0 : scorer->program.latent);
+            scorer->next_values[value] = scorer->lane_values[lane];
+            scorer->lane_values[lane] = value;
         }
-        value++;
     }
+    scorer->own_count = scorer->length_count;
+    for (; value < none; value++) {
+        const uint32_t column = scorer->value_columns[value];
+        const foreloop_feature *feature = &model->manifest.plan.features[scorer->ranker.columns[column]];
+        if (feature->source != FORELOOP_FEATURE_HARDWARE)
+            continue;
+        scorer->own_values[scorer->own_count++] = value;
+        set_number(scorer, value, (float)foreloop_hardware_field(&scorer->hardware, feature->element));
+    }
+}
+
+static void size_chunk(foreloop_scorer *scorer) {
+    const size_t size = scorer->coding.codes_size ? scorer->coding.codes_size : 1, fit = FORELOOP_CHUNK_CODES / size;
+    scorer->chunk_blocks = fit < FORELOOP_CHUNK_LEAST_BLOCKS ? FORELOOP_CHUNK_LEAST_BLOCKS
+                           : fit < FORELOOP_CHUNK_BLOCKS     ? fit
+                                                             : FORELOOP_CHUNK_BLOCKS;
+    scorer->segment_limit = 2 * scorer->chunk_blocks * BLOCK + FORELOOP_GROUP_SEGMENTS;
 }
 
 static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error *error) {
@@ -68,25 +89,27 @@ static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error 
     const size_t values = scorer->value_count + 1, state_size = scorer->program.state_size;
     const size_t lanes = scorer->program.latent + scorer->program.aggregates, kinds = scorer->program.kinds;
     const size_t slices = foreloop_transh_slice_count(scorer->program.latent);
+    const size_t blocks = scorer->chunk_blocks, groups = blocks * (BLOCK / FORELOOP_GROUP);
     const size_t complete = foreloop_rollout_program(&model->rollout, true).state_size + model->rollout.latent_stride;
     scorer->value_columns = foreloop_allocate(allocator, values, sizeof *scorer->value_columns);
     scorer->lane_values = foreloop_allocate(allocator, lanes, sizeof *scorer->lane_values);
-    scorer->copies = foreloop_allocate(allocator, values, sizeof *scorer->copies);
-    scorer->length_values = foreloop_allocate(allocator, values, sizeof *scorer->length_values);
-    scorer->blocks = foreloop_allocate_zeroed(allocator, values, FORELOOP_CHUNK * sizeof(float));
+    scorer->next_values = foreloop_allocate(allocator, values, sizeof *scorer->next_values);
+    scorer->own_values = foreloop_allocate(allocator, values, sizeof *scorer->own_values);
+    scorer->codes = foreloop_allocate_zeroed(allocator, blocks, scorer->coding.codes_size);
+    scorer->blocks = foreloop_allocate_zeroed(allocator, values, room_for_blocks(scorer) * BLOCK * sizeof(float));
     scorer->row = foreloop_allocate_zeroed(allocator, scorer->ranker.column_count + 1, sizeof(float));
     scorer->slots = foreloop_allocate_zeroed(allocator, FORELOOP_SLOTS, state_size * sizeof(float));
     scorer->sums = foreloop_allocate_zeroed(allocator, slices, FORELOOP_SLOTS * SLICE * sizeof(float));
     scorer->complete = foreloop_allocate(allocator, complete, sizeof(float));
-    scorer->segments = foreloop_allocate(allocator, FORELOOP_CHUNK_SEGMENTS, sizeof *scorer->segments);
-    scorer->segment_begin = foreloop_allocate(allocator, FORELOOP_CHUNK_GROUPS + 1, sizeof *scorer->segment_begin);
-    scorer->used_counts = foreloop_allocate(allocator, FORELOOP_CHUNK_GROUPS, sizeof *scorer->used_counts);
-    scorer->used = foreloop_allocate(allocator, kinds, FORELOOP_CHUNK_GROUPS * sizeof *scorer->used);
-    scorer->gamma = foreloop_allocate(allocator, kinds, FORELOOP_CHUNK * sizeof(float));
-    if (!scorer->value_columns || !scorer->lane_values || !scorer->copies || !scorer->length_values ||
-        !scorer->blocks || !scorer->row || !scorer->slots || !scorer->sums || !scorer->complete || !scorer->segments ||
-        !scorer->segment_begin || !scorer->used_counts || !scorer->used || !scorer->gamma)
-        return foreloop_fail_memory(error, values, FORELOOP_CHUNK * sizeof(float), "the scorer");
+    scorer->segments = foreloop_allocate(allocator, scorer->segment_limit, sizeof *scorer->segments);
+    scorer->segment_begin = foreloop_allocate(allocator, groups + 2, sizeof *scorer->segment_begin);
+    scorer->used_counts = foreloop_allocate(allocator, groups, sizeof *scorer->used_counts);
+    scorer->used = foreloop_allocate(allocator, kinds, groups * sizeof *scorer->used);
+    scorer->gamma = foreloop_allocate(allocator, kinds, blocks * BLOCK * sizeof(float));
+    if (!scorer->value_columns || !scorer->lane_values || !scorer->next_values || !scorer->own_values ||
+        !scorer->codes || !scorer->blocks || !scorer->row || !scorer->slots || !scorer->sums || !scorer->complete ||
+        !scorer->segments || !scorer->segment_begin || !scorer->used_counts || !scorer->used || !scorer->gamma)
+        return foreloop_fail_memory(error, blocks, scorer->coding.codes_size, "the scorer");
     return FORELOOP_OK;
 }
 
@@ -94,6 +117,8 @@ foreloop_status foreloop_scorer_prepare(foreloop_scorer *scorer, foreloop_error 
     scorer->program = foreloop_rollout_program(&scorer->model->rollout, scorer->ranker.reads_more);
     for (size_t i = 0; i < scorer->ranker.column_count; i++)
         scorer->value_count += scorer->ranker.reads[i];
+    FORELOOP_TRY(foreloop_gbdt_coding_create(&scorer->coding, scorer->ranker.gbdt, &scorer->model->allocator, error));
+    size_chunk(scorer);
     FORELOOP_TRY(allocate_scratch(scorer, error));
     connect_values(scorer);
     return FORELOOP_OK;
@@ -136,10 +161,12 @@ void foreloop_scorer_release(foreloop_scorer *scorer) {
     foreloop_release(allocator, scorer->slots);
     foreloop_release(allocator, scorer->row);
     foreloop_release(allocator, scorer->blocks);
-    foreloop_release(allocator, scorer->length_values);
-    foreloop_release(allocator, scorer->copies);
+    foreloop_release(allocator, scorer->codes);
+    foreloop_release(allocator, scorer->own_values);
+    foreloop_release(allocator, scorer->next_values);
     foreloop_release(allocator, scorer->lane_values);
     foreloop_release(allocator, scorer->value_columns);
+    foreloop_gbdt_coding_close(&scorer->coding, allocator);
     foreloop_ranker_release(scorer->model, &scorer->ranker);
 }
 
@@ -374,24 +401,16 @@ foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer, const void *
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_state_score: an argument is NULL");
     for (size_t i = 0; i < count; i++)
         FORELOOP_TRY(check_state("foreloop_state_score", scorer, states[i], error));
-    const size_t size = scorer->program.state_size;
-    float *own_states = scorer->slots + FORELOOP_SLOT_OWN * size;
     for (size_t first = 0; first < count; first += BLOCK) {
         const size_t own = count - first < BLOCK ? count - first : BLOCK;
-        float lengths[GROUP] = {0};
+        const float *values[BLOCK];
+        float lengths[BLOCK];
         for (size_t i = 0; i < own; i++) {
             const state_header *header = states[first + i];
-            if (own < FORELOOP_FEW) {
-                scores[first + i] = foreloop_score_state(scorer, (const float *)(header + 1), (float)header->length);
-                continue;
-            }
-            memcpy(own_states + i % GROUP * size, header + 1, size * sizeof(float));
-            lengths[i % GROUP] = (float)header->length;
-            if (i % GROUP == GROUP - 1 || i == own - 1)
-                foreloop_finish_states(scorer, own_states, lengths, scorer->blocks + i / GROUP * GROUP);
+            values[i] = (const float *)(header + 1);
+            lengths[i] = (float)header->length;
         }
-        if (own >= FORELOOP_FEW)
-            foreloop_score_block(scorer, scorer->blocks, own, scores + first);
+        foreloop_score_states(scorer, values, lengths, own, scores + first);
     }
     return FORELOOP_OK;
 }

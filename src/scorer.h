@@ -2,6 +2,7 @@
 #ifndef FORELOOP_SCORER_H
 #define FORELOOP_SCORER_H
 
+#include "gbdt/coding.h"
 #include "transh/action.h"
 #include "workload.h"
 #include <stdbool.h>
@@ -9,17 +10,19 @@
 enum {
     FORELOOP_GROUP = FORELOOP_TRANSH_LANES, /* candidates that are rolled out together */
     FORELOOP_BLOCK = 64,                    /* that pass through the trees together */
-    FORELOOP_CHUNK = 1024,                  /* whose sums are formed together, slice by slice */
-    FORELOOP_CHUNK_GROUPS = FORELOOP_CHUNK / FORELOOP_GROUP,
+    /* Whose sums are formed together, slice by slice: so many at the most, and fewer where their codes take more than
+     * what stays in a cache of the second level. */
+    FORELOOP_CHUNK = 4096,
+    FORELOOP_CHUNK_CODES = 3 << 19,
     FORELOOP_CHUNK_BLOCKS = FORELOOP_CHUNK / FORELOOP_BLOCK,
+    FORELOOP_CHUNK_LEAST_BLOCKS = 8,
     /* Slots of rollouts: the empty sequence, prefixes that more candidates begin with, a group's candidates. */
     FORELOOP_SLOT_BEGIN = 0,
     FORELOOP_SLOT_SAVED = 1,
     FORELOOP_SAVED_STATES = 16,
     FORELOOP_SLOT_OWN = FORELOOP_SLOT_SAVED + FORELOOP_SAVED_STATES,
     FORELOOP_SLOTS = FORELOOP_SLOT_OWN + FORELOOP_GROUP,
-    FORELOOP_GROUP_SEGMENTS = FORELOOP_GROUP * (1 + FORELOOP_SAVED_STATES), /* at the most */
-    FORELOOP_CHUNK_SEGMENTS = 2 * FORELOOP_CHUNK + FORELOOP_GROUP_SEGMENTS
+    FORELOOP_GROUP_SEGMENTS = FORELOOP_GROUP * (1 + FORELOOP_SAVED_STATES) /* at the most */
 };
 
 /* A candidate in the heap of the k best: the worst on top. */
@@ -27,10 +30,6 @@ typedef struct foreloop_ranked {
     float score;
     uint64_t index;
 } foreloop_ranked;
-
-typedef struct foreloop_copy {
-    uint32_t from, to;
-} foreloop_copy;
 
 /* The trees that a scorer uses, and where their columns come from. */
 typedef struct foreloop_scorer_ranker {
@@ -49,16 +48,20 @@ struct foreloop_scorer {
     foreloop_transh_program program; /* of what the trees read; its rows are those of the current call */
 
     /* The values that trees read are the ranker's columns that they read, in order. Where finished states go: value
-     * value_count is for lanes that no tree reads. */
+     * value_count is for lanes that no tree reads. Values of one lane are a list, value_count at its end. */
     size_t value_count;
     uint32_t *value_columns; /* [value_count + 1]: of the ranker; the last is a column too many */
-    uint32_t *lane_values;   /* [program.latent + program.aggregates] */
-    foreloop_copy *copies;   /* values that are the same as another */
-    size_t copy_count;
-    uint32_t *length_values;
-    size_t length_count;
+    uint32_t *lane_values;   /* [program.latent + program.aggregates]: a lane's first value */
+    uint32_t *next_values;   /* [value_count]: the next one of the same lane */
+    uint32_t *own_values;    /* [own_count]: of no lane: lengths, then hardware */
+    size_t length_count, own_count;
+    foreloop_gbdt_coding coding;
+    size_t chunk_blocks, segment_limit; /* of a chunk */
 
-    float *blocks;   /* [FORELOOP_CHUNK_BLOCKS][value_count + 1][FORELOOP_BLOCK], hardware filled in */
+    /* Candidates in blocks: their codes, and their values, hardware filled in. All blocks of a chunk share the room for
+     * values, as these are only read to make codes, unless the trees read them too. */
+    int8_t *codes;   /* [chunk_blocks][coding.codes_size] */
+    float *blocks;   /* [blocks][value_count + 1][FORELOOP_BLOCK] */
     float *row;      /* [columns + 1], hardware filled in */
     float *slots;    /* [FORELOOP_SLOTS][program.state_size] */
     float *sums;     /* [slices][FORELOOP_SLOTS][FORELOOP_TRANSH_SLICE] */
@@ -66,11 +69,11 @@ struct foreloop_scorer {
 
     /* A chunk's rollouts: group g has segments segment_begin[g] to segment_begin[g + 1], and the kinds that occur in it
      * with their gammas. */
-    foreloop_transh_segment *segments; /* [FORELOOP_CHUNK_SEGMENTS] */
-    size_t *segment_begin;             /* [FORELOOP_CHUNK_GROUPS + 1] */
-    size_t *used_counts;               /* [FORELOOP_CHUNK_GROUPS] */
-    uint32_t *used;                    /* [FORELOOP_CHUNK_GROUPS][program.kinds] */
-    float *gamma;                      /* [FORELOOP_CHUNK_GROUPS][program.kinds][FORELOOP_GROUP] */
+    foreloop_transh_segment *segments; /* [segment_limit] */
+    size_t *segment_begin;             /* [groups of a chunk + 2] */
+    size_t *used_counts;               /* [groups of a chunk] */
+    uint32_t *used;                    /* [groups of a chunk][program.kinds] */
+    float *gamma;                      /* [groups of a chunk][program.kinds][FORELOOP_GROUP] */
 
     /* The stream of foreloop_topk_*; heap_limit is k. */
     foreloop_ranked *heap;
@@ -131,13 +134,8 @@ static inline uint32_t foreloop_known_length(const uint32_t *ids, size_t count) 
 /* Fewer candidates pass through the trees one by one. */
 enum { FORELOOP_FEW = 8 };
 
-/* The score of one state, which holds `length` actions of known kind. */
-float foreloop_score_state(foreloop_scorer *scorer, const float *state, float length);
-
-/* Of whole states of a group: writes the features that come from them to the lanes of a block from `block` on. */
-void foreloop_finish_states(foreloop_scorer *scorer, const float *states, const float *lengths, float *block);
-
-/* The scores of a block's candidates. */
-void foreloop_score_block(foreloop_scorer *scorer, float *block, size_t count, float *scores);
+/* The scores of at most a block of whole states, which hold lengths[] actions of known kind. */
+void foreloop_score_states(foreloop_scorer *scorer, const float *const *states, const float *lengths, size_t count,
+                           float *scores);
 
 #endif

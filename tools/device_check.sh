@@ -43,27 +43,25 @@ esac
 fields="" failed=0
 # note NAME JSON
 note() { fields="$fields${fields:+,}\"$1\":$2"; }
-# tests NAME COMMAND... : the TAP programs under a command
+names=$(meson test -C "$build" --suite cuda --list 2>/dev/null | sed -n 's/.* \/ \(cuda_[a-z_]*\)$/\1/p' | grep -v -e emulat -e symbols)
+# tests NAME [WRAPPER] : the test programs, under a command
 tests() {
-    local name=$1 ok=0 bad=0 program log
-    shift
+    local log ok bad
     log=$(mktemp)
-    for program in $targets; do
-        timeout 60 "$@" "$build/$program" >"$log" 2>&1 || { bad=$((bad + 1)); tail -n 20 "$log"; }
-        ok=$((ok + $(grep -c '^ok' "$log")))
-        bad=$((bad + $(grep -c '^not ok' "$log")))
-    done
+    timeout 70 meson test -C "$build" --no-rebuild --print-errorlogs ${2:+--wrap "$2"} $names >"$log" 2>&1
+    ok=$(sed -n 's/^Ok: *\([0-9]*\) *$/\1/p' "$log" | tail -n 1)
+    bad=$(sed -n 's/^\(Fail\|Timeout\): *\([0-9]*\) *$/\2/p' "$log" | awk '{n += $1} END {print NR ? n : 1}')
+    [ "$bad" -eq 0 ] || { failed=1; tail -n 40 "$log"; }
     rm -f "$log"
-    [ "$bad" -eq 0 ] || failed=1
-    note "$name" "{\"passed\":$ok,\"failed\":$bad}"
-    echo "$name: $ok passed, $bad failed"
+    note "$1" "{\"passed\":${ok:-0},\"failed\":$bad}"
+    echo "$1: ${ok:-0} programs passed, $bad failed"
 }
 
 tests parity
 sanitizer=$(command -v compute-sanitizer || ls "$(dirname "$nvcc")"/../compute-sanitizer/compute-sanitizer 2>/dev/null)
 if [ -n "$sanitizer" ]; then
     for tool in memcheck racecheck; do
-        tests "$tool" "$sanitizer" --tool "$tool" --error-exitcode 1
+        tests "$tool" "$sanitizer --tool $tool --error-exitcode 1 --log-file $build/$tool-%p.log"
     done
 else
     echo "SKIPPED: compute-sanitizer is not installed"

@@ -1,7 +1,8 @@
 """Tuning records, program states and the parts of the split.
 
-A data directory holds one directory for each operator: `workload.txt` (TVMScript) and `database_tuning_record.json`
-or `.json.gz` (MetaSchedule's own file). train/replay.py makes the cache of program states beside it.
+A data directory holds one directory for each operator: `workload.txt` (TVMScript) and the records: MetaSchedule's own file,
+or those of a host that says canonical actions itself. train/replay.py makes the cache of program states beside it, or the
+host does.
 
 The split is by operator (split.py), so that no program, schedule or time of a tested operator is seen by any stage of
 training.
@@ -22,6 +23,8 @@ from replay import operator_folders
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integrations" / "python"))
 import foreloop_ctypes as fl  # noqa: E402
 
+# MetaSchedule's own file, or the records of another host (docs/ACTIONS.md)
+RECORDS = ("database_tuning_record.json", "database_tuning_record.json.gz", "records.jsonl", "records.jsonl.gz")
 MIN_POOL = 56  # usable candidates that a tested operator has at least
 MIN_DISTINCT = 8  # different schedules: of an elementwise operator MetaSchedule knows but one
 
@@ -70,8 +73,10 @@ class Operator:
 
 
 def records_path(folder):
-    plain = folder / "database_tuning_record.json"
-    return plain if plain.exists() else plain.with_suffix(".json.gz")
+    for name in RECORDS:
+        if (folder / name).exists():
+            return folder / name
+    raise SystemExit(f"{folder} has none of {', '.join(RECORDS)}")
 
 
 def read_operator(library, folder):
@@ -107,6 +112,17 @@ def assign(operators, table=parts.TABLE):
         enough = operator.distinct >= MIN_DISTINCT
         result[part_of[operator.signature] if enough else "dropped"].append(operator)
     return result
+
+
+def choose(arguments, operators):
+    """(those to learn from, those to measure the bundle on) by the options --split, --with-validation and --leave-out."""
+    if arguments.leave_out is not None:
+        names = frozenset(arguments.leave_out.split(","))
+        return [o for o in operators if o.name not in names], [o for o in operators if o.name in names]
+    part = assign(operators, arguments.split)
+    if arguments.with_validation:
+        return part["training"] + part["validation"], []
+    return part["training"], part["validation"]
 
 
 def folds(operators, count):

@@ -3,10 +3,10 @@
 
     python train/refit.py --bundle weights/default --out bundle DATA...
 
-The states that the trees read come from the C library as it will compute them. Kinds of actions that the bundle knows
-without arguments get the slots that the records show, and kinds that it does not know are added; neither moves the
-latent state, which only train.py can teach, but the trees read both. Learns from the training part of the split and says
-how the result does on the validation part; --with-validation learns from both.
+The states that the trees read come from the C library as it will compute them. Kinds of actions whose arguments do not
+move the latent state get the slots that the records show, and kinds that the bundle does not know are added; the trees
+read both, while the state, which only train.py can teach, stays as it is. Learns from the training part of the split
+and says how the result does on the validation part; --with-validation learns from both.
 """
 import argparse
 import datetime
@@ -29,10 +29,11 @@ import split
 COPIED = ("config.json", "tokenizer.json", "encoder.safetensors")
 
 
-def merged_kinds(known, derived):
-    """The bundle's kinds in their order, the slotless ones with the derived slots, then the kinds that are new."""
+def merged_kinds(known, derived, moving):
+    """The bundle's kinds in their order, then the kinds that are new. Those in `moving`, whose arguments move the
+    state, keep their slots; the others get the derived ones."""
     slots = {kind["kind"]: kind for kind in derived}
-    kept = [kind if kind["slots"] else slots.get(kind["kind"], kind) for kind in known]
+    kept = [kind if kind["kind"] in moving else slots.get(kind["kind"], kind) for kind in known]
     names = {kind["kind"] for kind in known}
     return kept + [kind for kind in derived if kind["kind"] not in names]
 
@@ -93,6 +94,7 @@ def parse_arguments():
                         "none (default: those that the bundle's trees read)")
     parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON", help="fields of ranker.Settings")
     parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
+    parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all but these, whatever their part")
     parser.add_argument("--folds", type=int, default=0, help="cross-validate by clusters first (default: do not)")
     parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
@@ -106,12 +108,12 @@ def main():
     if not source.is_dir():
         raise SystemExit(f"{source} is no directory: refit.py takes a bundle as a directory, not packed")
     manifest = json.loads((source / "model.json").read_text())
-    part = dataset.assign(dataset.read_operators(library, arguments.data), arguments.split)
-    operators = part["training"] + (part["validation"] if arguments.with_validation else [])
+    operators, left_out = dataset.choose(arguments, dataset.read_operators(library, arguments.data))
     if not operators:
-        raise SystemExit("no operator of the training part in the data")
+        raise SystemExit("no operator to learn from in the data")
     derived = actions.derive([candidate for operator in operators for candidate in operator.candidates])
-    kinds = merged_kinds(manifest["actions"], derived)
+    moving = {name.split(".")[1] for name in load_file(source / "transition.safetensors") if name.startswith("mlp.")}
+    kinds = merged_kinds(manifest["actions"], derived, moving)
     vocabulary = actions.Vocabulary(kinds)
     latent = ([name for name in manifest["features"] if name.startswith("z.")] if arguments.latent is None else
               [f"z.{int(i)}" for i in arguments.latent.split(",") if i not in ("", "none")])
@@ -150,13 +152,14 @@ def main():
     manifest.update(actions=kinds, features=names, training={**earlier, **refitted})
     (arguments.out / "model.json").write_text(json.dumps(manifest, indent=1) + "\n")
     check(library, arguments.out, operators, groups, names)
-    if part["validation"] and not arguments.with_validation:
-        rows = evaluate.evaluate(library, arguments.out, part["validation"])
+    if left_out:
+        rows = evaluate.evaluate(library, arguments.out, left_out)
         for label, (means, intervals) in evaluate.summary(list(rows.values())).items():
-            print(f"validation, {len(rows)} operators, {label}: {metrics.show(means)}, top-1 from "
+            print(f"left out, {len(rows)} operators, {label}: {metrics.show(means)}, top-1 from "
                   f"{intervals['top1'][0]:.3f} to {intervals['top1'][1]:.3f}")
-        manifest["training"]["test"] = {"validation": {"operators": len(rows), "model": metrics.known(
-            metrics.mean(rows.values()))}}
+        manifest["training"]["left_out"] = [operator.name for operator in left_out]
+        manifest["training"]["test"] = {"validation" if arguments.leave_out is None else "left_out": {
+            "operators": len(rows), "model": metrics.known(metrics.mean(rows.values()))}}
         (arguments.out / "model.json").write_text(json.dumps(manifest, indent=1) + "\n")
     print("wrote", arguments.out)
     return 0

@@ -138,12 +138,12 @@ def ablations(library, bundle, training, tested, states, settings, seeds):
         real.append(np.stack([properties.of_program(cache.texts[cache.trajectories[c.line][-1][1]])
                               for c in operator.candidates]))
     acting = refit.build_groups(everyone, [[None] * len(o.candidates) for o in everyone], vocabulary, names)
-    arms = {"actions and z_T, the bundle's coordinates": (True, [z[:, chosen] for z in last]),
-            "actions and z_T, all properties": (True, [z[:, counted] for z in last]),
-            "actions and z_T, all coordinates": (True, last),
-            "actions and z_0 (no transition)": (True, first), "actions alone (no z)": (True, None),
-            "z_T alone (no action features)": (False, last),
-            "actions and the real final program's properties": (True, real)}
+    arms = {"actions and z_T, the bundle's coordinates": (True, [z[:, chosen] for z in last])} if chosen else {}
+    arms.update({"actions alone (no z)": (True, None),
+                 "actions and z_T, all properties": (True, [z[:, counted] for z in last]),
+                 "actions and z_T, all coordinates": (True, last), "actions and z_0 (no transition)": (True, first),
+                 "z_T alone (no action features)": (False, last),
+                 "actions and the real final program's properties": (True, real)})
     result = {}
     for label, (act, extra) in arms.items():
         groups = [(np.concatenate(([rows] if act else []) + ([extra[i]] if extra else []), 1), times)

@@ -72,17 +72,6 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def choose_operators(arguments, operators):
-    """(those to learn from, those to measure the bundle on)"""
-    if arguments.leave_out is not None:
-        names = frozenset(arguments.leave_out.split(","))
-        return [o for o in operators if o.name not in names], [o for o in operators if o.name in names]
-    part = dataset.assign(operators, arguments.split)
-    if arguments.with_validation:
-        return part["training"] + part["validation"], []
-    return part["training"], part["validation"]
-
-
 def get_tokenizer(arguments, texts):
     path = arguments.work / "tokenizer.json"
     if not path.exists():
@@ -240,7 +229,7 @@ def main():
         timing.write_text(json.dumps(seconds))
 
     operators = dataset.read_operators(library, arguments.data)
-    operators, left_out = choose_operators(arguments, operators)
+    operators, left_out = dataset.choose(arguments, operators)
     caches = {operator.name: dataset.States(arguments.states, operator.name) for operator in operators}
     print(f"{len(operators)} operators, {sum(len(o.candidates) for o in operators)} schedules; left out: "
           + ", ".join(o.name for o in left_out))

@@ -7,6 +7,7 @@
 A random RoBERTa of CodeBERT's size (12 layers of 768) and one of 4 layers of 256 go through
 
     foreloop            foreloop_encode_ids, f32
+    foreloop-bf16       the same in bf16; foreloop-int8 and foreloop-int8_row likewise
     torch               transformers' RobertaModel on PyTorch, f32, with its fused attention
     torch-bf16          the same in bf16
     onnxruntime         ONNX Runtime, f32, after its own optimiser for transformers
@@ -17,7 +18,8 @@ A random RoBERTa of CodeBERT's size (12 layers of 768) and one of 4 layers of 25
 Each measurement is a process of its own, peers by turns, so that all of them see the same machine; a figure is the best
 of all rounds. Results are appended to FILE as JSON lines; what is there already is not measured again, so a run that
 was stopped goes on where it was. --under runs each measurement under a command, such as "taskset -c 0" or "chrt -f 50".
-Ends with a table, and the largest difference of a peer's mean state from foreloop's. Needs bench/peers/requirements-encoder.txt
+Ends with a table, where a ratio is the best peer's time over foreloop's in that precision, and the largest difference
+of a mean state from foreloop's in f32. Needs bench/peers/requirements-encoder.txt
 and FORELOOP_LIBRARY or build/src/libforeloop.so.
 """
 
@@ -34,7 +36,8 @@ import types
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHAPES = {"12x768": (12, 768, 12, 3072), "4x256": (4, 256, 4, 1024)}
-PEERS = ["foreloop", "torch", "torch-bf16", "onnxruntime", "openvino", "openvino-bf16", "ctranslate2"]
+PEERS = ["foreloop", "foreloop-bf16", "foreloop-int8", "foreloop-int8_row", "torch", "torch-bf16", "onnxruntime",
+         "openvino", "openvino-bf16", "ctranslate2"]
 SECONDS = 3.0  # of a measurement, at the most, and at least 3 passes
 
 
@@ -112,11 +115,11 @@ def convert_ctranslate2(model, tokenizer, directory):
 # -- one measurement, in a process of its own
 
 
-def open_foreloop(directory, threads):
+def open_foreloop(directory, threads, precision="f32"):
     sys.path[:0] = [str(ROOT / "integrations" / "python")]
     import foreloop_ctypes
     library = foreloop_ctypes.load()
-    transformer = library.transformer(directory)
+    transformer = library.transformer(directory, precision=precision)
     if threads > 1:
         transformer.use_threads(library.thread_pool(threads))
     return transformer.hidden
@@ -209,6 +212,14 @@ def run_case(case, models, under):
     return {**case, **json.loads(lines[-1])}
 
 
+def ratio(best, precision):
+    """The best peer's time over foreloop's, of one precision; "-" where one of them is missing."""
+    own = "foreloop" if precision == "f32" else f"foreloop-{precision}"
+    others = [ms for peer, ms in best.items() if ms and not peer.startswith("foreloop") and
+              peer.endswith("bf16") == (precision == "bf16")]
+    return f"{min(others) / best[own]:.2f}" if others and best.get(own) else "-"
+
+
 def print_table(results):
     import numpy as np
     cases = {}
@@ -216,7 +227,8 @@ def print_table(results):
         cases.setdefault((entry["model"], entry["tokens"], entry["threads"]), {}).setdefault(
             entry["peer"], []).append(entry)
     peers = [peer for peer in PEERS if any(peer in case for case in cases.values())]
-    print(f"{'model':8}{'tokens':>8}{'threads':>8}" + "".join(f"{peer:>15}" for peer in peers) + f"{'best f32 peer / foreloop':>27}")
+    print(f"{'model':8}{'tokens':>8}{'threads':>8}" + "".join(f"{peer:>19}" for peer in peers) +
+          f"{'f32 ratio':>12}{'bf16 ratio':>12}")
     off = {}
     for (model, tokens, threads), case in sorted(cases.items()):
         best = {peer: min((entry["ms"] for entry in entries if "ms" in entry), default=None)
@@ -225,10 +237,8 @@ def print_table(results):
         for peer, state in states.items():
             if state.size and peer != "foreloop" and states.get("foreloop", state).size:
                 off[peer] = max(off.get(peer, 0.0), float(np.abs(state - states.get("foreloop", state)).max()))
-        others = [best[peer] for peer in best if peer != "foreloop" and "bf16" not in peer and best[peer]]
-        ratio = f"{min(others) / best['foreloop']:.2f}" if others and best.get("foreloop") else "-"
-        cells = "".join(f"{best[peer]:15.2f}" if best.get(peer) else f"{'-':>15}" for peer in peers)
-        print(f"{model:8}{tokens:8}{threads:8}{cells}{ratio:>27}")
+        cells = "".join(f"{best[peer]:19.2f}" if best.get(peer) else f"{'-':>19}" for peer in peers)
+        print(f"{model:8}{tokens:8}{threads:8}{cells}{ratio(best, 'f32'):>12}{ratio(best, 'bf16'):>12}")
     print("\nmean state, largest difference from foreloop's: " +
           ", ".join(f"{peer} {value:.1e}" for peer, value in sorted(off.items())))
     for entry in results:

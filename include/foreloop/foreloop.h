@@ -13,6 +13,7 @@
  *     foreloop_actions_intern    per action   kind + named arguments -> small integer
  *     foreloop_scorer_create     per thread   scratch of the scoring
  *     foreloop_score             per batch    sequences of action ids -> scores, higher is faster
+ *     foreloop_space_create      per sketch   the candidates around a trace of TVM: drawn, mutated, scored
  *
  * Rules that hold for every function, unless its own comment says otherwise:
  *
@@ -25,8 +26,8 @@
  *   Structs    A struct that the caller fills begins with `size`. Its init function zeroes it, sets the size and the
  *              defaults. Fields that the caller's older header lacks take their defaults.
  *   Threads    Objects are either immutable (model, transformer, tokenizer, gbdt, workload: shared freely) or belong
- *              to one thread at a time (encoder, encoding, scorer, records). An action table is shared by scorers
- *              while nobody interns into it.
+ *              to one thread at a time (encoder, encoding, scorer, records, space). An action table is shared by
+ *              scorers while nobody interns into it.
  *   Lifetime   An object that is created from another borrows it: close the borrower first.
  *   Memory     All memory comes from the allocator of the options, copied at creation; borrowers use the allocator of
  *              what they borrow. NULL stands for malloc and free. Files are mapped read-only unless the options say
@@ -618,7 +619,8 @@ FORELOOP_API void foreloop_records_options_init(foreloop_records_options *option
 
 typedef enum foreloop_records_format {
     FORELOOP_RECORDS_METASCHEDULE = 0,
-    FORELOOP_RECORDS_ANSOR = 1
+    FORELOOP_RECORDS_ANSOR = 1,
+    FORELOOP_RECORDS_HOST = 2 /* lines that hold canonical actions: docs/ACTIONS.md, "Records of other hosts" */
 } foreloop_records_format;
 
 /* One record. Everything in it is borrowed until the next call on the reader. */
@@ -638,8 +640,8 @@ typedef struct foreloop_record {
     const char *workload_key; /* of an Ansor record, else "" */
 } foreloop_record;
 
-/* Opens a MetaSchedule database_tuning_record.json or an Ansor log (v0.2 to v0.6), plain or gzip. The lines tell the
- * format by their content, and a file may mix them. */
+/* Opens a MetaSchedule database_tuning_record.json, an Ansor log (v0.2 to v0.6), or the records of a host that says
+ * canonical actions itself, plain or gzip. The lines tell the format by their content, and a file may mix them. */
 FORELOOP_API foreloop_status foreloop_records_open(foreloop_records **records, const char *path,
                                                    const foreloop_records_options *options, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_records_open_memory(foreloop_records **records, const void *data, size_t size,
@@ -807,7 +809,8 @@ FORELOOP_API foreloop_status foreloop_hardware_detect(foreloop_hardware *hardwar
  * kinds + the z among them + the aggregates of the action's kind, in additions. */
 typedef struct foreloop_scorer foreloop_scorer;
 
-/* `hardware` is copied; NULL takes foreloop_hardware_detect. Cost: memory of about 4 KB x (`read` + kinds). */
+/* `hardware` is copied; NULL takes foreloop_hardware_detect. Cost: memory of up to 8 KB x `read` (about 2 MB for many) and
+ * 17 KB x kinds; where the ranker has trees of more than 256 leaves or categorical splits, 16 KB x `read` more. */
 FORELOOP_API foreloop_status foreloop_scorer_create(foreloop_scorer **scorer, const foreloop_model *model,
                                                     const foreloop_actions *actions, const foreloop_hardware *hardware,
                                                     foreloop_error *error);
@@ -912,6 +915,111 @@ FORELOOP_API foreloop_status foreloop_state_score(foreloop_scorer *scorer, const
                                                   foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer, const void *const *states,
                                                         size_t count, float *scores, foreloop_error *error);
+
+/* ---- Search spaces ----------------------------------------------------------------------------------------------- */
+
+/* The candidates of one sketch: all traces of TVM MetaSchedule that differ from a given one only in what was decided.
+ * A candidate is a point, uint32_t[decision_count]: for each decision the number of one of its legal values, from 0. So
+ * points are copied, compared and hashed as they lie, and stay good when traces are added. A space belongs to one
+ * thread at a time; with an action table, interning and scoring points intern into that.
+ *
+ * Legal are: for SamplePerfectTile all factors that multiply to the extent, with the innermost within its bound (beyond
+ * 2^18 of them, and for SamplePartitionedTile, those that traces show); for SampleCategorical its candidates; for
+ * SampleComputeLocation the places that traces show, because TVM finds them in the program, all places of a trace
+ * together. Places at a loop of extent 1 are not legal, as TVM moves those; where the loops are not known, places
+ * are legal beside tiles that have their ones where tiles have them that traces show with those places. The numbers of
+ * annotations for parallel loops, vectors, unrolling and thread extents are decisions too, of the values that traces
+ * show. What a trace has from EnterPostproc on is cut off: TVM makes it anew. */
+typedef struct foreloop_space foreloop_space;
+
+/* Makes a space from a trace: a line of database_tuning_record.json, or its trace alone, [[instructions], [decisions]].
+ * `actions` may be NULL, for points without scores. Errors: FORMAT for a malformed trace, or one that lacks a decision;
+ * UNSUPPORTED for a decision of a kind not named above; LIMIT for a text of over 64 MiB. Cost: some times that of
+ * reading a record, and the legal tiles. */
+FORELOOP_API foreloop_status foreloop_space_create(foreloop_space **space, foreloop_actions *actions, const char *text,
+                                                   size_t length, const foreloop_options *options,
+                                                   foreloop_error *error);
+FORELOOP_API void foreloop_space_close(foreloop_space *space);
+
+/* Adds what a further trace of the same sketch shows, and writes its point unless `point` is NULL. Errors: as above;
+ * MISMATCH for a trace of another sketch or workload: a search has a space for each sketch. */
+FORELOOP_API foreloop_status foreloop_space_add(foreloop_space *space, const char *text, size_t length, uint32_t *point,
+                                                foreloop_error *error);
+
+typedef struct foreloop_space_info {
+    size_t size;           /* set by the caller to sizeof(foreloop_space_info); only that much is written */
+    size_t decision_count; /* numbers in a point */
+    size_t action_count;   /* of every candidate */
+    size_t instruction_count;
+    size_t trace_count; /* distinct traces that were added, with the first */
+    double points;      /* product of the numbers of values: an upper bound of the legal points */
+} foreloop_space_info;
+FORELOOP_API void foreloop_space_get_info(const foreloop_space *space, foreloop_space_info *info);
+
+typedef enum foreloop_decision_kind {
+    FORELOOP_DECISION_TILE = 0,       /* numbers: the factors from the outermost */
+    FORELOOP_DECISION_CATEGORY = 1,   /* number: index of the candidate */
+    FORELOOP_DECISION_ANNOTATION = 2, /* number: the annotation's */
+    FORELOOP_DECISION_LOCATIONS = 3   /* numbers: -2 inline, -1 root, else the loop, for each SampleComputeLocation */
+} foreloop_decision_kind;
+
+typedef struct foreloop_space_decision {
+    size_t size; /* set by the caller to sizeof(foreloop_space_decision); only that much is written */
+    foreloop_decision_kind kind;
+    uint32_t instruction; /* of the trace, from 0; of places the first */
+    size_t numbers;       /* of a value */
+    size_t values;        /* by now */
+} foreloop_space_decision;
+FORELOOP_API foreloop_status foreloop_space_get_decision(const foreloop_space *space, size_t index,
+                                                         foreloop_space_decision *decision, foreloop_error *error);
+/* The numbers of a value: numbers[foreloop_space_decision.numbers]. */
+FORELOOP_API foreloop_status foreloop_space_get_value(const foreloop_space *space, size_t index, uint32_t value,
+                                                      double *numbers, foreloop_error *error);
+
+/* The point of a trace that was added, by its number. */
+FORELOOP_API foreloop_status foreloop_space_get_trace_point(const foreloop_space *space, size_t index, uint32_t *point,
+                                                            foreloop_error *error);
+/* 1 when the point is one of the space's and legal, else 0. */
+FORELOOP_API int foreloop_space_is_legal(const foreloop_space *space, const uint32_t *point);
+
+/* Draws points[count], legal ones. `*random` is the state of the random numbers: any seed, then what the last call
+ * left; the same state gives the same points on every machine. Each decision is drawn evenly, or by the probabilities
+ * that the trace has, places evenly among those legal beside the tiles. Allocates nothing. Cost: the decisions, and the
+ * values of the places. */
+FORELOOP_API foreloop_status foreloop_space_sample(const foreloop_space *space, uint64_t *random, size_t count,
+                                                   uint32_t *points, foreloop_error *error);
+/* Changes one decision of each of points[count], and the places where they are not legal any more; a tile moves a
+ * factor or is drawn anew. A point that has no other near it stays. `mutated` may be `points`. */
+FORELOOP_API foreloop_status foreloop_space_mutate(const foreloop_space *space, uint64_t *random,
+                                                   const uint32_t *points, size_t count, uint32_t *mutated,
+                                                   foreloop_error *error);
+/* Makes points of two each, first[count] and second[count]: every decision is of one of both, the places another legal
+ * one where neither fits. `crossed` overlaps neither. */
+FORELOOP_API foreloop_status foreloop_space_cross(const foreloop_space *space, uint64_t *random, const uint32_t *first,
+                                                  const uint32_t *second, size_t count, uint32_t *crossed,
+                                                  foreloop_error *error);
+/* All legal points one after the other, the last decision changing fastest. END when there is no other. */
+FORELOOP_API foreloop_status foreloop_space_first(const foreloop_space *space, uint32_t *point, foreloop_error *error);
+FORELOOP_API foreloop_status foreloop_space_next(const foreloop_space *space, uint32_t *point, foreloop_error *error);
+
+/* The trace of a point as JSON, [[instructions], [decisions]], for TVM to replay. Writes `capacity` bytes at the most
+ * and the full length to `*needed`; call with capacity 0 to learn it. LIMIT (with `*needed` written) when capacity > 0
+ * is too small. Reading the record that has this trace gives the same actions, and so the same score. */
+FORELOOP_API foreloop_status foreloop_space_trace(const foreloop_space *space, const uint32_t *point, char *buffer,
+                                                  size_t capacity, size_t *needed, foreloop_error *error);
+
+/* Interns the actions of points[count]: ids[count][action_count]. They stay in the table, three or so for each new
+ * point. Errors: as foreloop_actions_intern; ARGUMENT for a point of another space. */
+FORELOOP_API foreloop_status foreloop_space_intern(foreloop_space *space, const uint32_t *points, size_t count,
+                                                   uint32_t *ids, foreloop_error *error);
+/* Scores points[count], with the bits that foreloop_score gives. Of their actions only those that depend on a single
+ * decision stay in the table, however many points are scored. Errors: as foreloop_space_intern and foreloop_score;
+ * ARGUMENT for a scorer of another action table. After an error some of scores[count] may be written. Allocates
+ * nothing once the space has seen the like. Cost: for each point a walk of the trace, three or so new actions, and
+ * foreloop_score. */
+FORELOOP_API foreloop_status foreloop_space_score(foreloop_space *space, foreloop_scorer *scorer,
+                                                  const foreloop_workload *workload, const uint32_t *points,
+                                                  size_t count, float *scores, foreloop_error *error);
 
 #ifdef __cplusplus
 }

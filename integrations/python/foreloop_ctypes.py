@@ -137,6 +137,17 @@ class _ModelInfo(c.Structure):
                 ("text_rule", c.c_uint32), ("manifest", c.c_char_p), ("manifest_length", c.c_size_t)]
 
 
+class _SpaceInfo(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("decision_count", c.c_size_t), ("action_count", c.c_size_t),
+                ("instruction_count", c.c_size_t), ("trace_count", c.c_size_t), ("points", c.c_double)]
+
+
+class _SpaceDecision(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("kind", c.c_int), ("instruction", c.c_uint32), ("numbers", c.c_size_t),
+                ("values", c.c_size_t)]
+
+
+DECISION_KINDS = ["tile", "category", "annotation", "locations"]
 HARDWARE_FIELDS = ["cores", "simd_bits", "l1d_bytes", "l2_bytes", "l3_bytes", "clock_hz", "sm_count",
                    "shared_memory_bytes", "memory_bandwidth"]
 
@@ -357,6 +368,13 @@ class Library:
                        "seconds": [record.seconds[i] for i in range(record.seconds_count)],
                        "unknown_instructions": record.unknown_instructions}
 
+    def space(self, trace, actions=None):
+        """A search space of the sketch of `trace`: a line of a database, or [[instructions], [decisions]] as JSON.
+        Scoring needs `actions`, a table of Model.actions."""
+        data = _bytes(trace)
+        return self._open(Space, "foreloop_space_create", None if actions is None else actions.pointer, data,
+                          c.c_size_t(len(data)), None, keep=(actions,), close="foreloop_space_close")
+
     # -- the model
 
     def model(self, source, **options):
@@ -566,6 +584,11 @@ class Model(Handle):
         return self.library._open(Workload, "foreloop_workload_encode", self.pointer, self._encoder.pointer, data,
                                   c.c_size_t(len(data)), keep=(self,), close="foreloop_workload_close")
 
+    def gbdt(self):
+        """The model's own trees, borrowed."""
+        pointer = c.c_void_p(self.library.dll.foreloop_model_gbdt(self.pointer))
+        return Gbdt(self.library, lambda _: None, pointer, (self,))
+
     def actions(self, capacity=0):
         return self.library._open(Actions, "foreloop_actions_create", self.pointer, c.c_size_t(capacity), keep=(self,),
                                   close="foreloop_actions_close")
@@ -608,6 +631,19 @@ class Actions(Handle):
                           _pointer(ids, c.c_uint32))
         return ids
 
+    def intern_records(self, text):
+        """The ids of each record's actions, of a tuning log's text; an Error for a line that cannot be used."""
+        data, record, result = _bytes(text), _Record(), []
+        with self.library._open(Handle, "foreloop_records_open_memory", data, c.c_size_t(len(data)), None,
+                                close="foreloop_records_close") as records:
+            while True:
+                record.size = c.sizeof(_Record)
+                if self.library.call("foreloop_records_next", records.pointer, c.byref(record)) == END:
+                    return result
+                result.append(np.empty(record.action_count, np.uint32))
+                self.library.call("foreloop_actions_intern", self.pointer, record.actions,
+                                  c.c_size_t(record.action_count), _pointer(result[-1], c.c_uint32))
+
 
 class Scorer(Handle):
     def _csr(self, sequences):
@@ -649,6 +685,119 @@ class Scorer(Handle):
 
     def rollout(self, workload, sequence):
         return self._vector("foreloop_rollout", workload, sequence, self.model.info["latent_size"])
+
+
+class Space(Handle):
+    """Points are arrays [n][decisions] of uint32; random numbers come from `seed` and go on from call to call."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        info = self.info
+        self.decision_count, self.action_count = info["decision_count"], info["action_count"]
+        self._random = c.c_uint64(0)
+
+    @property
+    def info(self):
+        info = _SpaceInfo(c.sizeof(_SpaceInfo))
+        self.library.dll.foreloop_space_get_info(self.pointer, c.byref(info))
+        return {name: getattr(info, name) for name, _ in _SpaceInfo._fields_[1:]}
+
+    def seed(self, seed):
+        self._random = c.c_uint64(seed)
+
+    def _points(self, points):
+        points = np.ascontiguousarray(points, np.uint32)
+        points = points[None] if points.ndim == 1 else points
+        if points.shape[1] != self.decision_count:
+            raise ValueError(f"points of this space have {self.decision_count} numbers, not {points.shape[1]}")
+        return points, _pointer(points, c.c_uint32)
+
+    def _empty(self, count):
+        points = np.empty((count, self.decision_count), np.uint32)
+        return points, _pointer(points, c.c_uint32)
+
+    def add(self, trace):
+        """Adds what a trace of the same sketch shows; returns its point. Error error_mismatch for another sketch."""
+        data, (point, to) = _bytes(trace), self._empty(1)
+        self.library.call("foreloop_space_add", self.pointer, data, c.c_size_t(len(data)), to)
+        return point[0]
+
+    def decisions(self):
+        """For each decision: kind, instruction, numbers, values."""
+        result = []
+        for i in range(self.decision_count):
+            decision = _SpaceDecision(c.sizeof(_SpaceDecision))
+            self.library.call("foreloop_space_get_decision", self.pointer, c.c_size_t(i), c.byref(decision))
+            result.append({"kind": DECISION_KINDS[decision.kind], "instruction": decision.instruction,
+                           "numbers": decision.numbers, "values": decision.values})
+        return result
+
+    def value(self, decision, value, numbers):
+        """The `numbers` numbers of a value."""
+        result = np.empty(numbers, np.float64)
+        self.library.call("foreloop_space_get_value", self.pointer, c.c_size_t(decision), c.c_uint32(value),
+                          _pointer(result, c.c_double))
+        return result
+
+    def trace_points(self):
+        """The points of the traces that were added."""
+        points, _ = self._empty(self.info["trace_count"])
+        for i in range(len(points)):
+            self.library.call("foreloop_space_get_trace_point", self.pointer, c.c_size_t(i),
+                              _pointer(points[i], c.c_uint32))
+        return points
+
+    def is_legal(self, point):
+        return bool(self.library.dll.foreloop_space_is_legal(self.pointer, self._points(point)[1]))
+
+    def sample(self, count):
+        points, to = self._empty(count)
+        self.library.call("foreloop_space_sample", self.pointer, c.byref(self._random), c.c_size_t(count), to)
+        return points
+
+    def mutate(self, points):
+        (points, given), (result, to) = self._points(points), self._empty(len(points))
+        self.library.call("foreloop_space_mutate", self.pointer, c.byref(self._random), given, c.c_size_t(len(points)),
+                          to)
+        return result
+
+    def cross(self, first, second):
+        (first, a), (second, b), (result, to) = self._points(first), self._points(second), self._empty(len(first))
+        if len(first) != len(second):
+            raise ValueError("cross: as many first points as second ones")
+        self.library.call("foreloop_space_cross", self.pointer, c.byref(self._random), a, b, c.c_size_t(len(first)), to)
+        return result
+
+    def enumerate(self):
+        """Yields all legal points."""
+        point, to = self._empty(1)
+        status = self.library.call("foreloop_space_first", self.pointer, to)
+        while status != END:
+            yield point[0].copy()
+            status = self.library.call("foreloop_space_next", self.pointer, to)
+
+    def trace(self, point):
+        """The point's trace as JSON text."""
+        (point, given), needed = self._points(point), c.c_size_t()
+        self.library.call("foreloop_space_trace", self.pointer, given, None, c.c_size_t(0), c.byref(needed))
+        buffer = c.create_string_buffer(needed.value)
+        self.library.call("foreloop_space_trace", self.pointer, given, buffer, needed, c.byref(needed))
+        return buffer.raw[:needed.value].decode("utf-8")
+
+    def intern(self, points):
+        """Ids of the actions, [points][actions]."""
+        points, given = self._points(points)
+        ids = np.empty((len(points), self.action_count), np.uint32)
+        self.library.call("foreloop_space_intern", self.pointer, given, c.c_size_t(len(points)),
+                          _pointer(ids, c.c_uint32))
+        return ids
+
+    def score(self, scorer, workload, points):
+        points, given = self._points(points)
+        scores = np.empty(len(points), np.float32)
+        self.library.call("foreloop_space_score", self.pointer, scorer.pointer, workload.pointer, given,
+                          c.c_size_t(len(points)), _pointer(scores, c.c_float))
+        return scores
 
 
 def load(path=None):

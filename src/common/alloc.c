@@ -3,22 +3,22 @@
 #include "common/alloc.h"
 #include "common/error.h"
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
-/* Large blocks are weights, which every forward pass reads from end to end. In huge pages that takes up to a third less
- * time: fewer address translations, and prefetchers stop at the end of a page. Asks for them where they fit into the
- * block. */
+enum { HUGE_PAGE = 1 << 21 };
+
+/* Large blocks are weights, which every forward pass reads from end to end, and the rows of actions, which scoring
+ * reads in no order. In huge pages that takes up to a third less time: fewer address translations, and prefetchers stop
+ * at the end of a page. Asks for those that fit into a block, which begins with one. */
 static void ask_for_huge_pages(void *pointer, size_t size) {
 #if defined(MADV_HUGEPAGE)
-    const uintptr_t page = (uintptr_t)1 << 21, begin = ((uintptr_t)pointer + page - 1) / page * page;
-    const uintptr_t end = ((uintptr_t)pointer + size) / page * page;
     const int former = errno;
-    if (begin < end)
-        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    (void)madvise(pointer, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     errno = former;
 #else
     (void)pointer;
@@ -29,9 +29,12 @@ static void ask_for_huge_pages(void *pointer, size_t size) {
 static void *allocate_default(void *user, size_t size, size_t alignment) {
     void *pointer = NULL;
     (void)user;
-    if (posix_memalign(&pointer, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) != 0)
+    const bool huge = size >= HUGE_PAGE && alignment <= HUGE_PAGE;
+    const size_t wanted = huge ? HUGE_PAGE : alignment < sizeof(void *) ? sizeof(void *) : alignment;
+    if (posix_memalign(&pointer, wanted, size) != 0)
         return NULL;
-    ask_for_huge_pages(pointer, size);
+    if (huge)
+        ask_for_huge_pages(pointer, size);
     return pointer;
 }
 

@@ -85,6 +85,9 @@ typedef struct foreloop_json_keys {
     size_t count;
 } foreloop_json_keys;
 foreloop_status foreloop_json_key_once(foreloop_json *json, foreloop_json_keys *keys, foreloop_text *key);
+/* A whole object whose keys stand but once: `read` consumes the value of one after the other. */
+typedef foreloop_status (*foreloop_json_field)(void *user, foreloop_text key);
+foreloop_status foreloop_json_fields(foreloop_json *json, foreloop_json_field read, void *user);
 foreloop_status foreloop_json_array(foreloop_json *json);               /* opens an array */
 foreloop_status foreloop_json_element(foreloop_json *json, bool *more); /* false: array closed */
 

@@ -18,3 +18,16 @@ foreloop_status foreloop_json_key_once(foreloop_json *json, foreloop_json_keys *
     *key = own;
     return FORELOOP_OK;
 }
+
+foreloop_status foreloop_json_fields(foreloop_json *json, foreloop_json_field read, void *user) {
+    foreloop_json_keys keys;
+    keys.count = 0;
+    FORELOOP_TRY(foreloop_json_object(json));
+    for (;;) {
+        foreloop_text key;
+        FORELOOP_TRY(foreloop_json_key_once(json, &keys, &key));
+        if (!key.text)
+            return FORELOOP_OK;
+        FORELOOP_TRY(read(user, key));
+    }
+}

@@ -631,13 +631,6 @@ size_t foreloop_format_double(double value, char buffer[FORELOOP_NUMBER_TEXT_SIZ
 
 /* ---- Small formats ----------------------------------------------------------------------------------------------- */
 
-float foreloop_bfloat16_to_float(uint16_t bits) {
-    const uint32_t result = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &result, sizeof value);
-    return value;
-}
-
 float foreloop_double_to_float(double value) {
     /* The standard leaves the conversion of a double beyond the range undefined; this is where it rounds to infinity.
      */

@@ -23,19 +23,26 @@ size_t foreloop_format_double(double value, char buffer[FORELOOP_NUMBER_TEXT_SIZ
 /* IEEE half and bfloat16 to float32, exact. Without branches, so that loops over it become vectors; subnormal halves go
  * through an integer, since the host may have told the processor to take subnormal floats for zero. */
 static inline float foreloop_half_to_float(uint16_t bits) {
-    const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16;
-    const uint32_t magnitude = bits & 0x7FFFu;
-    const uint32_t rebased = (magnitude << 13) + (magnitude >= 0x7C00u ? UINT32_C(0x70000000) : UINT32_C(0x38000000));
+    /* Choices by masks, not by branches: a loop of these becomes vectors. */
+    const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, magnitude = bits & 0x7FFFu;
+    const uint32_t is_small = 0u - (uint32_t)(magnitude < 0x0400u), is_large = 0u - (uint32_t)(magnitude >= 0x7C00u);
+    const uint32_t rebased = (magnitude << 13) + UINT32_C(0x38000000) + (UINT32_C(0x38000000) & is_large);
     const float small = (float)(int32_t)magnitude * 0x1p-24F;
     uint32_t small_bits, result;
     float value;
 
     memcpy(&small_bits, &small, sizeof small);
-    result = sign | (magnitude < 0x0400u ? small_bits : rebased);
+    result = sign | (small_bits & is_small) | (rebased & ~is_small);
     memcpy(&value, &result, sizeof value);
     return value;
 }
-float foreloop_bfloat16_to_float(uint16_t bits);
+static inline float foreloop_bfloat16_to_float(uint16_t bits) {
+    const uint32_t result = (uint32_t)bits << 16;
+    float value;
+
+    memcpy(&value, &result, sizeof value);
+    return value;
+}
 
 /* The nearest float32, infinite beyond its range. */
 float foreloop_double_to_float(double value);

@@ -336,42 +336,59 @@ const foreloop_tensor *foreloop_safetensors_find(const foreloop_safetensors *fil
 
 /* ---- Use --------------------------------------------------------------------------------------------------------- */
 
-static float element_to_float(const foreloop_tensor *tensor, size_t i) {
-    double wide;
-    float value;
-
+/* Elements first <= i < end. Each loop is of one type and without a branch, so that it becomes vectors. */
+static void convert(const foreloop_tensor *tensor, size_t first, size_t end, float *restrict values) {
+    const unsigned char *restrict data = tensor->data;
     switch (tensor->dtype) {
-    case FORELOOP_DTYPE_F64: {
-        uint64_t bits = foreloop_load_le64(tensor->data + i * 8);
-        memcpy(&wide, &bits, sizeof wide);
-        return foreloop_double_to_float(wide);
-    }
-    case FORELOOP_DTYPE_F32: {
-        uint32_t bits = foreloop_load_le32(tensor->data + i * 4);
-        memcpy(&value, &bits, sizeof value);
-        return value;
-    }
+    case FORELOOP_DTYPE_F64:
+        for (size_t i = first; i < end; i++) {
+            const uint64_t bits = foreloop_load_le64(data + i * 8);
+            double wide;
+            memcpy(&wide, &bits, sizeof wide);
+            values[i - first] = foreloop_double_to_float(wide);
+        }
+        break;
+    case FORELOOP_DTYPE_F32:
+        for (size_t i = first; i < end; i++) {
+            const uint32_t bits = foreloop_load_le32(data + i * 4);
+            memcpy(&values[i - first], &bits, sizeof bits);
+        }
+        break;
     case FORELOOP_DTYPE_F16:
-        return foreloop_half_to_float(foreloop_load_le16(tensor->data + i * 2));
+        for (size_t i = first; i < end; i++)
+            values[i - first] = foreloop_half_to_float(foreloop_load_le16(data + i * 2));
+        break;
     default:
-        return foreloop_bfloat16_to_float(foreloop_load_le16(tensor->data + i * 2));
+        for (size_t i = first; i < end; i++)
+            values[i - first] = foreloop_bfloat16_to_float(foreloop_load_le16(data + i * 2));
     }
+}
+
+/* Whether all of the elements first <= i < end are finite float32. */
+static bool are_finite(const foreloop_tensor *tensor, size_t first, size_t end) {
+    const unsigned char *data = tensor->data;
+    const uint16_t exponent = tensor->dtype == FORELOOP_DTYPE_F16 ? 0x7C00u : 0x7F80u;
+    uint16_t bad = 0;
+    if (tensor->dtype == FORELOOP_DTYPE_F16 || tensor->dtype == FORELOOP_DTYPE_BF16)
+        for (size_t i = first; i < end; i++)
+            bad = (uint16_t)(bad | ((foreloop_load_le16(data + i * 2) & exponent) == exponent));
+    else
+        for (size_t i = first; i < end; i++) {
+            float value;
+            convert(tensor, i, i + 1, &value);
+            bad = (uint16_t)(bad | !isfinite(value));
+        }
+    return !bad;
 }
 
 /* The first element that is no finite float32, or the count. */
 static size_t first_not_finite(const foreloop_tensor *tensor) {
-    if (tensor->dtype == FORELOOP_DTYPE_F16) {
-        /* All at once: hardly ever is there one, and a loop without an exit becomes vectors. */
-        size_t found = 0;
-        for (size_t i = 0; i < tensor->count; i++)
-            found += (foreloop_load_le16(tensor->data + i * 2) & 0x7C00u) == 0x7C00u;
-        if (found == 0)
-            return tensor->count;
-    }
-    for (size_t i = 0; i < tensor->count; i++)
-        if (!isfinite(element_to_float(tensor, i)))
-            return i;
-    return tensor->count;
+    size_t i = 0;
+    if (are_finite(tensor, 0, tensor->count))
+        return tensor->count;
+    while (are_finite(tensor, i, i + 1))
+        i++;
+    return i;
 }
 
 foreloop_status foreloop_tensor_to_float(const foreloop_tensor *tensor, bool finite, float *values,
@@ -384,13 +401,7 @@ foreloop_status foreloop_tensor_to_float(const foreloop_tensor *tensor, bool fin
     if (bad < tensor->count)
         return foreloop_fail(error, FORELOOP_ERROR_VALUE, "tensor %s: element %zu is not a finite float32",
                              tensor->name, bad);
-    if (tensor->dtype == FORELOOP_DTYPE_F16) {
-        for (size_t i = 0; i < tensor->count; i++)
-            values[i] = foreloop_half_to_float(foreloop_load_le16(tensor->data + i * 2));
-        return FORELOOP_OK;
-    }
-    for (size_t i = 0; i < tensor->count; i++)
-        values[i] = element_to_float(tensor, i);
+    convert(tensor, 0, tensor->count, values);
     return FORELOOP_OK;
 }
 

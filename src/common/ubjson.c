@@ -183,31 +183,38 @@ foreloop_status foreloop_ubjson_number(foreloop_json *json, foreloop_text *value
     return foreloop_ubjson_text(json, value);
 }
 
-foreloop_status foreloop_ubjson_float(foreloop_json *json, float *value) {
+/* A number in both widths, each rounded once from what stands in the document. */
+static foreloop_status read_real(foreloop_json *json, double *wide, float *narrow) {
     int marker = 0;
     foreloop_text bytes = {NULL, 0};
     FORELOOP_TRY(take_number(json, &marker, &bytes));
     const unsigned char *data = (const unsigned char *)bytes.text;
-    if (is_integer(marker))
-        *value = (float)load_integer(data, marker); /* rounded once */
-    else if (marker != 'H')
-        *value = foreloop_double_to_float(load_real(data, marker));
-    else if (!foreloop_parse_float(bytes.text, bytes.length, value))
+    if (is_integer(marker)) {
+        *wide = (double)load_integer(data, marker);
+        *narrow = (float)load_integer(data, marker);
+    } else if (marker != 'H') {
+        *wide = load_real(data, marker);
+        *narrow = foreloop_double_to_float(*wide);
+    } else if (!foreloop_parse_double(bytes.text, bytes.length, wide) ||
+               !foreloop_parse_float(bytes.text, bytes.length, narrow)) {
         return foreloop_json_fail(json, "malformed number");
+    }
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_ubjson_float(foreloop_json *json, float *value) {
+    double wide;
+    float narrow;
+    FORELOOP_TRY(read_real(json, &wide, &narrow));
+    *value = narrow;
     return FORELOOP_OK;
 }
 
 foreloop_status foreloop_ubjson_double(foreloop_json *json, double *value) {
-    int marker = 0;
-    foreloop_text bytes = {NULL, 0};
-    FORELOOP_TRY(take_number(json, &marker, &bytes));
-    const unsigned char *data = (const unsigned char *)bytes.text;
-    if (is_integer(marker))
-        *value = (double)load_integer(data, marker);
-    else if (marker != 'H')
-        *value = load_real(data, marker);
-    else if (!foreloop_parse_double(bytes.text, bytes.length, value))
-        return foreloop_json_fail(json, "malformed number");
+    double wide;
+    float narrow;
+    FORELOOP_TRY(read_real(json, &wide, &narrow));
+    *value = wide;
     return FORELOOP_OK;
 }
 

@@ -56,6 +56,11 @@ foreloop_status foreloop_gbdt_layout_make(foreloop_gbdt *gbdt, foreloop_tier lim
 size_t foreloop_gbdt_used_place(const foreloop_gbdt_layout *layout, uint32_t feature);
 void foreloop_gbdt_layout_close(foreloop_gbdt *gbdt);
 
+/* From a column of a block's codes to the next. */
+static inline size_t foreloop_gbdt_code_stride(const foreloop_gbdt_layout *layout, size_t row_count) {
+    return row_count <= FORELOOP_TREES_GROUP ? layout->kernels.group_stride : FORELOOP_TREES_ROWS;
+}
+
 /* The first and last step of making it: an empty one, with its kernels; what only the kernels and the trees tell. */
 foreloop_status foreloop_gbdt_layout_create(foreloop_gbdt *gbdt, foreloop_tier limit, foreloop_error *error);
 void foreloop_gbdt_layout_choose(foreloop_gbdt *gbdt);

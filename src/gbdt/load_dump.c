@@ -250,7 +250,14 @@ static foreloop_status read_children(dump_loader *loader, dump_node *node) {
     }
 }
 
-static foreloop_status read_field(dump_loader *loader, foreloop_text key, dump_node *node) {
+typedef struct node_reader {
+    dump_loader *loader;
+    dump_node *node;
+} node_reader;
+
+static foreloop_status read_field(void *user, foreloop_text key) {
+    dump_loader *loader = ((node_reader *)user)->loader;
+    dump_node *node = ((node_reader *)user)->node;
     foreloop_json *json = loader->json;
     if (foreloop_text_is(key, "nodeid"))
         return read_id(json, &node->id, &node->has_id);
@@ -328,14 +335,7 @@ static foreloop_status read_node(dump_loader *loader, size_t *place, int64_t *id
     FORELOOP_TRY(foreloop_reserve(&loader->gbdt->allocator, &loader->nodes, &loader->node_capacity, own, own + 1,
                                   sizeof *loader->nodes, json->error));
     loader->node_count++;
-    FORELOOP_TRY(foreloop_json_object(json));
-    for (;;) {
-        foreloop_text key;
-        FORELOOP_TRY(foreloop_json_key(json, &key));
-        if (!key.text)
-            break;
-        FORELOOP_TRY(read_field(loader, key, &node));
-    }
+    FORELOOP_TRY(foreloop_json_fields(json, read_field, &(node_reader){loader, &node}));
     if (!node.has_id)
         return foreloop_json_fail(json, "a node without nodeid");
     foreloop_gbdt_source_node result = {.left = -1, .value = node.value, .vector = node.vector};

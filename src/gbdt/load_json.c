@@ -24,20 +24,6 @@ typedef struct json_loader {
     foreloop_gbdt_tree_loader trees;
 } json_loader;
 
-/* Reads the field whose key was just read. */
-typedef foreloop_status (*field_reader)(json_loader *loader, foreloop_text key);
-
-static foreloop_status read_object(json_loader *loader, field_reader read_field) {
-    FORELOOP_TRY(foreloop_json_object(loader->json));
-    for (;;) {
-        foreloop_text key;
-        FORELOOP_TRY(foreloop_json_key(loader->json, &key));
-        if (!key.text)
-            return FORELOOP_OK;
-        FORELOOP_TRY(read_field(loader, key));
-    }
-}
-
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
 /* A list of counts or indices. */
@@ -73,7 +59,8 @@ static foreloop_status read_base_score(json_loader *loader) {
     return status;
 }
 
-static foreloop_status read_objective_field(json_loader *loader, foreloop_text key) {
+static foreloop_status read_objective_field(void *user, foreloop_text key) {
+    json_loader *loader = user;
     foreloop_json *json = loader->json;
     foreloop_text name;
     if (!foreloop_text_is(key, "name"))
@@ -104,7 +91,8 @@ static foreloop_status read_trees(json_loader *loader) {
     }
 }
 
-static foreloop_status read_ensemble_parameter(json_loader *loader, foreloop_text key) {
+static foreloop_status read_ensemble_parameter(void *user, foreloop_text key) {
+    json_loader *loader = user;
     if (foreloop_text_is(key, "num_trees")) {
         loader->has_num_trees = true;
         return foreloop_gbdt_read_count(loader->json, FORELOOP_GBDT_MAX_COUNT, &loader->num_trees);
@@ -115,7 +103,8 @@ static foreloop_status read_ensemble_parameter(json_loader *loader, foreloop_tex
 }
 
 /* The names that data frames gave to categories: only whether there are any matters. */
-static foreloop_status read_category_field(json_loader *loader, foreloop_text key) {
+static foreloop_status read_category_field(void *user, foreloop_text key) {
+    json_loader *loader = user;
     foreloop_json *json = loader->json;
     if (!foreloop_text_is(key, "enc") || foreloop_json_peek(json) != FORELOOP_JSON_ARRAY)
         return foreloop_json_skip(json);
@@ -135,7 +124,8 @@ static foreloop_status read_weights(json_loader *loader) {
     return FORELOOP_OK;
 }
 
-static foreloop_status read_ensemble_field(json_loader *loader, foreloop_text key) {
+static foreloop_status read_ensemble_field(void *user, foreloop_text key) {
+    json_loader *loader = user;
     if (foreloop_text_is(key, "trees"))
         return read_trees(loader);
     if (foreloop_text_is(key, "tree_info"))
@@ -143,22 +133,23 @@ static foreloop_status read_ensemble_field(json_loader *loader, foreloop_text ke
     if (foreloop_text_is(key, "iteration_indptr"))
         return read_sizes(loader, &loader->iteration_indptr);
     if (foreloop_text_is(key, "gbtree_model_param"))
-        return read_object(loader, read_ensemble_parameter);
+        return foreloop_json_fields(loader->json, read_ensemble_parameter, loader);
     if (foreloop_text_is(key, "cats"))
-        return read_object(loader, read_category_field);
+        return foreloop_json_fields(loader->json, read_category_field, loader);
     if (foreloop_text_is(key, "weight_drop"))
         return read_weights(loader);
     return foreloop_json_skip(loader->json);
 }
 
 /* {"model": ..., "name": "gbtree"}, or {"gbtree": the same, "name": "dart", "weight_drop": ...}. */
-static foreloop_status read_booster_field(json_loader *loader, foreloop_text key) {
+static foreloop_status read_booster_field(void *user, foreloop_text key) {
+    json_loader *loader = user;
     foreloop_json *json = loader->json;
     foreloop_text name;
     if (foreloop_text_is(key, "model"))
-        return read_object(loader, read_ensemble_field);
+        return foreloop_json_fields(loader->json, read_ensemble_field, loader);
     if (foreloop_text_is(key, "gbtree"))
-        return read_object(loader, read_booster_field);
+        return foreloop_json_fields(loader->json, read_booster_field, loader);
     if (foreloop_text_is(key, "weight_drop"))
         return read_weights(loader);
     if (!foreloop_text_is(key, "name"))
@@ -174,7 +165,8 @@ static foreloop_status read_booster_field(json_loader *loader, foreloop_text key
 
 /* ---- Learner ----------------------------------------------------------------------------------------------------- */
 
-static foreloop_status read_parameter(json_loader *loader, foreloop_text key) {
+static foreloop_status read_parameter(void *user, foreloop_text key) {
+    json_loader *loader = user;
     if (foreloop_text_is(key, "base_score"))
         return read_base_score(loader);
     if (foreloop_text_is(key, "num_feature"))
@@ -186,16 +178,28 @@ static foreloop_status read_parameter(json_loader *loader, foreloop_text key) {
     return foreloop_json_skip(loader->json);
 }
 
-static foreloop_status read_attribute(json_loader *loader, foreloop_text key) {
+/* The caller's own, as many as there may be: only one of them is looked at. */
+static foreloop_status read_attributes(json_loader *loader) {
     foreloop_json *json = loader->json;
-    foreloop_text value;
-    int64_t number;
-    if (!foreloop_text_is(key, "best_iteration") || foreloop_json_peek(json) != FORELOOP_JSON_STRING)
-        return foreloop_json_skip(json);
-    FORELOOP_TRY(foreloop_json_string(json, &value));
-    if (foreloop_parse_int64(value.text, value.length, &number) && number >= 0)
-        loader->gbdt->best_iteration = number;
-    return FORELOOP_OK;
+    bool has_best = false;
+    FORELOOP_TRY(foreloop_json_object(json));
+    for (;;) {
+        foreloop_text key, value;
+        int64_t number;
+        FORELOOP_TRY(foreloop_json_key(json, &key));
+        if (!key.text)
+            return FORELOOP_OK;
+        if (!foreloop_text_is(key, "best_iteration") || foreloop_json_peek(json) != FORELOOP_JSON_STRING) {
+            FORELOOP_TRY(foreloop_json_skip(json));
+            continue;
+        }
+        if (has_best)
+            return foreloop_json_fail(json, "the attribute best_iteration stands twice");
+        has_best = true;
+        FORELOOP_TRY(foreloop_json_string(json, &value));
+        if (foreloop_parse_int64(value.text, value.length, &number) && number >= 0)
+            loader->gbdt->best_iteration = number;
+    }
 }
 
 static foreloop_status read_texts(json_loader *loader, text_list *list) {
@@ -219,15 +223,16 @@ static foreloop_status read_texts(json_loader *loader, text_list *list) {
     }
 }
 
-static foreloop_status read_learner_field(json_loader *loader, foreloop_text key) {
+static foreloop_status read_learner_field(void *user, foreloop_text key) {
+    json_loader *loader = user;
     if (foreloop_text_is(key, "learner_model_param"))
-        return read_object(loader, read_parameter);
+        return foreloop_json_fields(loader->json, read_parameter, loader);
     if (foreloop_text_is(key, "gradient_booster"))
-        return read_object(loader, read_booster_field);
+        return foreloop_json_fields(loader->json, read_booster_field, loader);
     if (foreloop_text_is(key, "objective"))
-        return read_object(loader, read_objective_field);
+        return foreloop_json_fields(loader->json, read_objective_field, loader);
     if (foreloop_text_is(key, "attributes"))
-        return read_object(loader, read_attribute);
+        return read_attributes(loader);
     if (foreloop_text_is(key, "feature_names"))
         return read_texts(loader, &loader->names);
     if (foreloop_text_is(key, "feature_types"))
@@ -250,10 +255,11 @@ static foreloop_status read_version(json_loader *loader) {
     }
 }
 
-static foreloop_status read_document_field(json_loader *loader, foreloop_text key) {
+static foreloop_status read_document_field(void *user, foreloop_text key) {
+    json_loader *loader = user;
     if (foreloop_text_is(key, "learner")) {
         loader->has_learner = true;
-        return read_object(loader, read_learner_field);
+        return foreloop_json_fields(loader->json, read_learner_field, loader);
     }
     if (foreloop_text_is(key, "version"))
         return read_version(loader);
@@ -289,6 +295,9 @@ static foreloop_status check_counts(json_loader *loader) {
     if (loader->tree_info.count != gbdt->source_count)
         return foreloop_json_fail(loader->json, "tree_info has %zu elements, but there are %zu trees",
                                   loader->tree_info.count, gbdt->source_count);
+    if (loader->trees.has_features && loader->trees.feature_count != gbdt->feature_count)
+        return foreloop_json_fail(loader->json, "num_feature is %zu in the trees, but %zu in learner_model_param",
+                                  loader->trees.feature_count, gbdt->feature_count);
     for (size_t t = 0; t < gbdt->tree_count; t++) {
         foreloop_gbdt_tree *tree = &gbdt->trees[t];
         size_t output = tree->output + (size_t)loader->tree_info.items[tree->source];
@@ -426,7 +435,7 @@ foreloop_status foreloop_gbdt_load_json(foreloop_gbdt *gbdt, foreloop_json *json
                                         const foreloop_gbdt_options *options) {
     json_loader loader = {.json = json, .gbdt = gbdt, .options = options};
     loader.trees = (foreloop_gbdt_tree_loader){.json = json, .gbdt = gbdt};
-    foreloop_status status = read_object(&loader, read_document_field);
+    foreloop_status status = foreloop_json_fields(json, read_document_field, &loader);
     if (status == FORELOOP_OK)
         status = foreloop_json_end(json);
     if (status == FORELOOP_OK)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const char *const integer_names[FORELOOP_GBDT_INTEGER_COLUMNS] = {
-    "left_children", "right_children",   "default_left",        "split_indices",
-    "split_type",    "categories_nodes", "categories_segments", "categories_sizes"};
+    "left_children", "right_children",   "default_left",        "split_indices",   "split_type",
+    "parents",       "categories_nodes", "categories_segments", "categories_sizes"};
 static const char *const float_names[FORELOOP_GBDT_FLOAT_COLUMNS] = {"split_conditions", "loss_changes", "sum_hessian",
                                                                      "base_weights", "leaf_weights"};
 
@@ -50,17 +50,33 @@ static foreloop_status read_categories(foreloop_gbdt_tree_loader *loader) {
     }
 }
 
-static foreloop_status read_parameters(foreloop_gbdt_tree_loader *loader) {
-    FORELOOP_TRY(foreloop_json_object(loader->json));
-    for (;;) {
-        foreloop_text key;
-        FORELOOP_TRY(foreloop_json_key(loader->json, &key));
-        if (!key.text)
-            return FORELOOP_OK;
-        FORELOOP_TRY(foreloop_text_is(key, "size_leaf_vector")
-                         ? foreloop_gbdt_read_count(loader->json, FORELOOP_GBDT_MAX_OUTPUTS, &loader->leaf_size)
-                         : foreloop_json_skip(loader->json));
+static foreloop_status read_features(foreloop_gbdt_tree_loader *loader) {
+    size_t count;
+    FORELOOP_TRY(foreloop_gbdt_read_count(loader->json, FORELOOP_GBDT_FEATURE, &count));
+    if (loader->has_features && count != loader->feature_count)
+        return foreloop_json_fail(loader->json, "num_feature of tree %zu is %zu, of those before %zu",
+                                  loader->gbdt->source_count, count, loader->feature_count);
+    loader->has_features = true;
+    loader->feature_count = count;
+    return FORELOOP_OK;
+}
+
+static foreloop_status read_parameter(void *user, foreloop_text key) {
+    foreloop_gbdt_tree_loader *loader = user;
+    foreloop_json *json = loader->json;
+    if (foreloop_text_is(key, "size_leaf_vector"))
+        return foreloop_gbdt_read_count(json, FORELOOP_GBDT_MAX_OUTPUTS, &loader->leaf_size);
+    if (foreloop_text_is(key, "num_feature"))
+        return read_features(loader);
+    if (foreloop_text_is(key, "num_nodes")) {
+        loader->has_nodes = true;
+        return foreloop_gbdt_read_count(json, FORELOOP_GBDT_MAX_COUNT, &loader->num_nodes);
     }
+    if (foreloop_text_is(key, "num_deleted")) {
+        loader->has_deleted = true;
+        return foreloop_gbdt_read_count(json, FORELOOP_GBDT_MAX_COUNT, &loader->num_deleted);
+    }
+    return foreloop_json_skip(json);
 }
 
 /* XGBoost places trees by their ids. Files hold them in order; a file that does not would be another model. */
@@ -73,7 +89,8 @@ static foreloop_status read_id(foreloop_gbdt_tree_loader *loader) {
                               loader->gbdt->source_count, id);
 }
 
-static foreloop_status read_field(foreloop_gbdt_tree_loader *loader, foreloop_text key) {
+static foreloop_status read_field(void *user, foreloop_text key) {
+    foreloop_gbdt_tree_loader *loader = user;
     for (int i = 0; i < FORELOOP_GBDT_INTEGER_COLUMNS; i++)
         if (foreloop_text_is(key, integer_names[i]))
             return read_integers(loader, (foreloop_gbdt_integer_column)i);
@@ -85,7 +102,7 @@ static foreloop_status read_field(foreloop_gbdt_tree_loader *loader, foreloop_te
     if (foreloop_text_is(key, "id"))
         return read_id(loader);
     if (foreloop_text_is(key, "tree_param"))
-        return read_parameters(loader);
+        return foreloop_json_fields(loader->json, read_parameter, loader);
     return foreloop_json_skip(loader->json);
 }
 
@@ -96,14 +113,8 @@ static foreloop_status read_columns(foreloop_gbdt_tree_loader *loader) {
         loader->floats[i].count = 0;
     loader->category_count = 0;
     loader->leaf_size = 0;
-    FORELOOP_TRY(foreloop_json_object(loader->json));
-    for (;;) {
-        foreloop_text key;
-        FORELOOP_TRY(foreloop_json_key(loader->json, &key));
-        if (!key.text)
-            return FORELOOP_OK;
-        FORELOOP_TRY(read_field(loader, key));
-    }
+    loader->has_nodes = loader->has_deleted = false;
+    return foreloop_json_fields(loader->json, read_field, loader);
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------- */
@@ -118,10 +129,39 @@ static foreloop_status check_column(const foreloop_gbdt_tree_loader *loader, con
 }
 
 static foreloop_status check_columns(const foreloop_gbdt_tree_loader *loader) {
-    for (int i = FORELOOP_GBDT_LEFT; i <= FORELOOP_GBDT_SPLIT_TYPE; i++)
-        FORELOOP_TRY(check_column(loader, integer_names[i], loader->integers[i].count, i == FORELOOP_GBDT_SPLIT_TYPE));
+    for (int i = FORELOOP_GBDT_LEFT; i <= FORELOOP_GBDT_PARENTS; i++)
+        FORELOOP_TRY(check_column(loader, integer_names[i], loader->integers[i].count, i >= FORELOOP_GBDT_SPLIT_TYPE));
     for (int i = FORELOOP_GBDT_CONDITION; i <= FORELOOP_GBDT_SUM_HESSIAN; i++)
         FORELOOP_TRY(check_column(loader, float_names[i], loader->floats[i].count, i != FORELOOP_GBDT_CONDITION));
+    return FORELOOP_OK;
+}
+
+/* What files say twice must agree: one of the two is wrong otherwise, and nobody knows which. */
+static foreloop_status check_counts(const foreloop_gbdt_tree_loader *loader) {
+    enum { DELETED = INT32_MAX }; /* the feature of nodes that pruning deleted */
+    const foreloop_integers *left = &loader->integers[FORELOOP_GBDT_LEFT];
+    const foreloop_integers *right = &loader->integers[FORELOOP_GBDT_RIGHT];
+    const foreloop_integers *parents = &loader->integers[FORELOOP_GBDT_PARENTS];
+    const int64_t *features = loader->integers[FORELOOP_GBDT_INDEX].items;
+    const size_t tree = loader->gbdt->source_count, nodes = left->count;
+    size_t deleted = 0;
+    if (loader->has_nodes && loader->num_nodes != nodes)
+        return foreloop_json_fail(loader->json, "num_nodes of tree %zu is %zu, but it has %zu nodes", tree,
+                                  loader->num_nodes, nodes);
+    for (size_t i = 0; i < nodes; i++) {
+        deleted += features[i] >= DELETED;
+        if (parents->count == 0 || left->items[i] == -1)
+            continue;
+        const int64_t children[] = {left->items[i], right->items[i]};
+        for (int side = 0; side < 2; side++)
+            if (children[side] >= 0 && (uint64_t)children[side] < nodes && parents->items[children[side]] != (int64_t)i)
+                return foreloop_json_fail(loader->json, "tree %zu: node %zu leads to node %lld, whose parent is %lld",
+                                          tree, i, (long long)children[side],
+                                          (long long)parents->items[children[side]]);
+    }
+    if (loader->has_deleted && loader->num_deleted != deleted)
+        return foreloop_json_fail(loader->json, "num_deleted of tree %zu is %zu, but %zu nodes are marked as deleted",
+                                  tree, loader->num_deleted, deleted);
     return FORELOOP_OK;
 }
 
@@ -200,6 +240,7 @@ foreloop_status foreloop_gbdt_load_tree(foreloop_gbdt_tree_loader *loader) {
     size_t offset = json->offset;
     FORELOOP_TRY(read_columns(loader));
     FORELOOP_TRY(check_columns(loader));
+    FORELOOP_TRY(check_counts(loader));
     foreloop_gbdt_source_tree tree = {
         .node_count = loader->integers[FORELOOP_GBDT_LEFT].count,
         .width = loader->leaf_size > 1 ? loader->leaf_size : 1,

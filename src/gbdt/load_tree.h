@@ -11,6 +11,7 @@ typedef enum foreloop_gbdt_integer_column {
     FORELOOP_GBDT_DEFAULT,
     FORELOOP_GBDT_INDEX,
     FORELOOP_GBDT_SPLIT_TYPE,          /* absent before XGBoost 1.3 */
+    FORELOOP_GBDT_PARENTS,             /* may be absent */
     FORELOOP_GBDT_CATEGORIES_NODES,    /* one for each categorical node */
     FORELOOP_GBDT_CATEGORIES_SEGMENTS, /* one for each categorical node */
     FORELOOP_GBDT_CATEGORIES_SIZES,    /* one for each categorical node */
@@ -35,6 +36,10 @@ typedef struct foreloop_gbdt_tree_loader {
     uint32_t *categories;
     size_t category_count, category_capacity;
     size_t leaf_size; /* numbers in a leaf; 0: not said, 1 */
+    bool has_nodes, has_deleted;
+    size_t num_nodes, num_deleted; /* as tree_param says */
+    bool has_features;             /* of any tree */
+    size_t feature_count;          /* as they all say */
     foreloop_gbdt_source_node *nodes;
     size_t node_capacity;
 } foreloop_gbdt_tree_loader;

@@ -163,13 +163,6 @@ foreloop_status foreloop_gbdt_open_compiled(foreloop_gbdt **gbdt, const void *da
  * foreloop_gbdt_predict. */
 float foreloop_gbdt_margin(const foreloop_gbdt *gbdt, const float *row);
 
-/* For the scorer: margins[row_count][output_count] for at most 64 rows, the same bits as foreloop_gbdt_predict, from
- * the values of those features only that trees in use read: value u of row r is values[u * stride + r], where u counts
- * them as foreloop_gbdt_used_features does. The stride is a multiple of 16; rows up to it are read, whatever they are.
- */
-void foreloop_gbdt_margin_block(const foreloop_gbdt *gbdt, const float *values, size_t stride, size_t row_count,
-                                float *margins);
-
 /* foreloop_gbdt_predict after its checks, for rows of at least read_end columns. */
 void foreloop_gbdt_predict_checked(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
                                    int margin, float *outputs);

@@ -1,5 +1,6 @@
 /* Prediction: deterministic and without allocation. Blocks of rows pass through the kernels of trees_f32, few rows walk
  * the trees. The model was checked when it was loaded, so there are no checks here. */
+#include "gbdt/coding.h"
 #include "gbdt/layout.h"
 #include "gbdt/model.h"
 #include "gbdt/rows.h"
@@ -81,24 +82,19 @@ static void walk_rows(const foreloop_gbdt *gbdt, const foreloop_gbdt_tree *tree,
 static void quantise_block(const foreloop_gbdt *gbdt, const foreloop_gbdt_chunk *chunk, const row_view *view,
                            size_t row_count, int8_t *codes) {
     const foreloop_gbdt_layout *layout = gbdt->layout;
-    const size_t stride = row_count <= GROUP ? layout->kernels.group_stride : ROWS;
+    const size_t stride = foreloop_gbdt_code_stride(layout, row_count);
     const size_t read_end = layout->used_count > 0 ? (size_t)layout->used[layout->used_count - 1] + 1 : 0;
     alignas(64) float tile[GROUP * ROWS];
     size_t tile_end = 0; /* of the features that `tile` holds */
     for (size_t i = chunk->feature_begin; i < chunk->feature_end; i++) {
         const foreloop_trees_feature *feature = &layout->features[i];
-        const float *values;
-        if (view->used) {
-            values = view->values + feature->used * view->feature_stride;
-        } else {
-            if (feature->feature >= tile_end) {
-                const size_t first = feature->feature / GROUP * GROUP;
-                const size_t count = read_end - first < GROUP ? read_end - first : GROUP;
-                layout->kernels.transpose(tile, view->values + first, view->row_stride, row_count, count);
-                tile_end = first + GROUP;
-            }
-            values = tile + feature->feature % GROUP * ROWS;
+        if (feature->feature >= tile_end) {
+            const size_t first = feature->feature / GROUP * GROUP;
+            const size_t count = read_end - first < GROUP ? read_end - first : GROUP;
+            layout->kernels.transpose(tile, view->values + first, view->row_stride, row_count, count);
+            tile_end = first + GROUP;
         }
+        const float *values = tile + feature->feature % GROUP * ROWS;
         layout->kernels.quantise(codes, stride, values, (row_count + GROUP - 1) / GROUP, feature, layout->tables);
     }
 }
@@ -133,9 +129,22 @@ static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const
 typedef struct block {
     const row_view *view;
     size_t row_count;
-    size_t chunks; /* begun; `codes` are those of the last one */
-    alignas(64) int8_t codes[FORELOOP_TREES_COLUMNS * ROWS];
+    size_t chunks;                      /* begun */
+    const int8_t *codes;                /* of the last one */
+    const foreloop_gbdt_coding *coding; /* of codes that are there: `coded`; NULL: each chunk's are made in `room` */
+    const int8_t *coded;
+    int8_t *room; /* [FORELOOP_TREES_COLUMNS][ROWS], aligned to 64 */
 } block;
+
+static void begin_chunk(const foreloop_gbdt *gbdt, block *b) {
+    if (b->coding) {
+        b->codes = b->coded + b->coding->first_codes[b->chunks];
+    } else {
+        quantise_block(gbdt, &gbdt->layout->chunks[b->chunks], b->view, b->row_count, b->room);
+        b->codes = b->room;
+    }
+    b->chunks++;
+}
 
 /* The margins of one output. Outputs are taken in order, as trees and chunks are. */
 static void sum_output(const foreloop_gbdt *gbdt, block *b, size_t output, float sums[ROWS]) {
@@ -145,36 +154,28 @@ static void sum_output(const foreloop_gbdt *gbdt, block *b, size_t output, float
         sums[r] = gbdt->base_margins[output];
     for (size_t begin = gbdt->output_trees[output], next; begin < end; begin = next) {
         while (b->chunks == 0 || layout->chunks[b->chunks - 1].tree_end <= begin)
-            quantise_block(gbdt, &layout->chunks[b->chunks++], b->view, b->row_count, b->codes);
+            begin_chunk(gbdt, b);
         const size_t chunk_end = layout->chunks[b->chunks - 1].tree_end;
         next = chunk_end < end ? chunk_end : end;
         add_trees(gbdt, begin, next, b->view, b->row_count, b->codes, sums);
     }
 }
 
-static void margins_of_block(const foreloop_gbdt *gbdt, const row_view *view, size_t row_count, float *outputs) {
-    block b;
+static void margins_of_block(const foreloop_gbdt *gbdt, block *b, float *outputs) {
     float sums[ROWS];
-    b.view = view;
-    b.row_count = row_count;
-    b.chunks = 0;
     for (size_t k = 0; k < gbdt->output_count; k++) {
-        sum_output(gbdt, &b, k, sums);
-        for (size_t r = 0; r < row_count; r++)
+        sum_output(gbdt, b, k, sums);
+        for (size_t r = 0; r < b->row_count; r++)
             outputs[r * gbdt->output_count + k] = sums[r];
     }
 }
 
 /* The outputs whose margins are the largest, of equal ones the first. */
-static void classes_of_block(const foreloop_gbdt *gbdt, const row_view *view, size_t row_count, float *classes) {
-    block b;
+static void classes_of_block(const foreloop_gbdt *gbdt, block *b, float *classes) {
     float sums[ROWS], largest[ROWS];
-    b.view = view;
-    b.row_count = row_count;
-    b.chunks = 0;
     for (size_t k = 0; k < gbdt->output_count; k++) {
-        sum_output(gbdt, &b, k, sums);
-        for (size_t r = 0; r < row_count; r++)
+        sum_output(gbdt, b, k, sums);
+        for (size_t r = 0; r < b->row_count; r++)
             if (k == 0 || sums[r] > largest[r]) {
                 largest[r] = sums[r];
                 classes[r] = (float)k;
@@ -226,7 +227,9 @@ static void margins_of_rows(const foreloop_gbdt *gbdt, const float *rows, size_t
                             float *outputs) {
     if (row_count >= gbdt->layout->min_rows) {
         const row_view view = {rows, stride, 1, NULL};
-        margins_of_block(gbdt, &view, row_count, outputs);
+        alignas(64) int8_t room[FORELOOP_TREES_COLUMNS * ROWS];
+        block b = {.view = &view, .row_count = row_count, .room = room};
+        margins_of_block(gbdt, &b, outputs);
         return;
     }
     for (size_t r = 0; r < row_count; r++)
@@ -251,7 +254,9 @@ static void classes_of_rows(const foreloop_gbdt *gbdt, const float *rows, size_t
                             float *classes) {
     if (row_count >= gbdt->layout->min_rows) {
         const row_view view = {rows, stride, 1, NULL};
-        classes_of_block(gbdt, &view, row_count, classes);
+        alignas(64) int8_t room[FORELOOP_TREES_COLUMNS * ROWS];
+        block b = {.view = &view, .row_count = row_count, .room = room};
+        classes_of_block(gbdt, &b, classes);
         return;
     }
     for (size_t r = 0; r < row_count; r++)
@@ -262,10 +267,11 @@ float foreloop_gbdt_margin(const foreloop_gbdt *gbdt, const float *row) {
     return margin_of_row(gbdt, 0, row);
 }
 
-void foreloop_gbdt_margin_block(const foreloop_gbdt *gbdt, const float *values, size_t stride, size_t row_count,
-                                float *margins) {
-    const row_view view = {values, 1, stride, gbdt->layout};
-    margins_of_block(gbdt, &view, row_count, margins);
+void foreloop_gbdt_margin_codes(const foreloop_gbdt_coding *coding, const int8_t *codes, const float *values,
+                                size_t stride, size_t row_count, float *margins) {
+    const row_view view = {values, 1, stride, coding->gbdt->layout};
+    block b = {.view = &view, .row_count = row_count, .coding = coding, .coded = codes};
+    margins_of_block(coding->gbdt, &b, margins);
 }
 
 foreloop_status foreloop_gbdt_predict(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,

@@ -16,9 +16,9 @@ void foreloop_transh_f32_init(foreloop_transh_f32 *kernels, foreloop_tier tier) 
 void foreloop_transh_roll_f32(const foreloop_transh_f32 *kernels, const foreloop_transh_program *program,
                               const uint32_t *ids, size_t count, float *state) {
     const foreloop_transh_segment all = {ids, count, 0, 0};
-    kernels->steps(program, &all, 1, state);
+    kernels->steps(program, &all, 1, 0, state);
     for (size_t slice = 0; slice < foreloop_transh_slice_count(program->latent); slice++)
-        kernels->sums(program, slice, &all, 1, state + slice * FORELOOP_TRANSH_SLICE, program->state_size);
+        kernels->sums(program, slice, &all, 1, 0, state + slice * FORELOOP_TRANSH_SLICE, program->state_size);
 }
 
 size_t foreloop_transh_gather_f32(const foreloop_transh_program *program, const float *states, uint32_t *used,

@@ -72,12 +72,13 @@ typedef struct foreloop_transh_f32 {
      * multiply-add each; columns whose x is 0 are left out. */
     void (*affine)(const float *matrix, const float *bias, const float *x, size_t rows, size_t columns, float *y);
     /* All of the segments' steps, one after the other, but the sums: slots[][state_size] are states. Row 0 is all zero
-     * and the action 0 of no kind: it changes nothing. */
+     * and the action 0 of no kind: it changes nothing. `behind` further segments follow, which are not taken: what
+     * they will read is fetched meanwhile. */
     void (*steps)(const foreloop_transh_program *program, const foreloop_transh_segment *segments, size_t count,
-                  float *slots);
+                  size_t behind, float *slots);
     /* One slice of the segments' sums. Slots lie `stride` floats apart and hold the slice's part of a sum. */
     void (*sums)(const foreloop_transh_program *program, size_t slice, const foreloop_transh_segment *segments,
-                 size_t count, float *slots, size_t stride);
+                 size_t count, size_t behind, float *slots, size_t stride);
     /* z[latent] of a state. */
     void (*finish)(const foreloop_transh_program *program, const float *state, float *z);
     /* Writes one slice of z of 16 candidates by columns: element i of all of them goes to block[columns[slice x SLICE +

@@ -119,30 +119,78 @@ static uint64_t hash_size(uint64_t state, size_t value) {
     return foreloop_hash(state, bytes, sizeof bytes);
 }
 
-static uint64_t hash_item(const char *part, const char *name, const void *data, size_t size) {
+/* One item of a bundle while its content is hashed; `tensor` is NULL for texts. */
+typedef struct hashed_item {
+    uint64_t state;
+    const unsigned char *data;
+    size_t left;
+    const foreloop_tensor *tensor;
+} hashed_item;
+
+/* Hashing waits for one multiplication after the other, so several items are on their way together. */
+enum { LANES = 4 };
+
+typedef struct fingerprint {
+    hashed_item lanes[LANES];
+    size_t count;
+    uint64_t sum; /* of the items' hashes: independent of their order */
+} fingerprint;
+
+static void finish_item(fingerprint *f, size_t lane) {
+    const hashed_item *item = &f->lanes[lane];
+    uint64_t state = foreloop_hash_content(item->state, item->data, item->left);
+    if (item->tensor) {
+        state = hash_size(state, (size_t)item->tensor->dtype);
+        for (size_t k = 0; k < item->tensor->rank; k++)
+            state = hash_size(state, item->tensor->shape[k]);
+    }
+    f->sum += state;
+    f->lanes[lane] = f->lanes[--f->count];
+}
+
+static void add_item(fingerprint *f, const char *part, const char *name, const void *data, size_t size,
+                     const foreloop_tensor *tensor) {
+    enum { WORD = 8 };
     uint64_t state = foreloop_hash(FORELOOP_HASH_START, part, strlen(part));
     state = foreloop_hash(state, name, strlen(name) + 1);
-    return foreloop_hash_content(hash_size(state, size), data, size);
+    f->lanes[f->count++] = (hashed_item){hash_size(state, size), data, size, tensor};
+    if (f->count < LANES)
+        return;
+    /* Up to the end of the shortest one, which makes room. */
+    size_t shortest = 0;
+    for (size_t lane = 1; lane < LANES; lane++)
+        if (f->lanes[lane].left < f->lanes[shortest].left)
+            shortest = lane;
+    const size_t together = f->lanes[shortest].left / WORD * WORD;
+    uint64_t states[LANES];
+    for (size_t lane = 0; lane < LANES; lane++)
+        states[lane] = f->lanes[lane].state;
+    for (size_t i = 0; i < together; i += WORD)
+        for (size_t lane = 0; lane < LANES; lane++)
+            states[lane] = foreloop_hash_content(states[lane], f->lanes[lane].data + i, WORD);
+    for (size_t lane = 0; lane < LANES; lane++) {
+        f->lanes[lane].state = states[lane];
+        f->lanes[lane].data += together;
+        f->lanes[lane].left -= together;
+    }
+    finish_item(f, shortest);
 }
 
 uint64_t foreloop_bundle_fingerprint(const foreloop_bundle *bundle) {
-    uint64_t sum = 0; /* of the items' hashes: independent of their order */
+    fingerprint f = {.count = 0};
     for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
-        sum += hash_item("", foreloop_bundle_text_names[i], bundle->texts[i].data, bundle->texts[i].size);
+        add_item(&f, "", foreloop_bundle_text_names[i], bundle->texts[i].data, bundle->texts[i].size, NULL);
     for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++) {
         for (size_t j = 0; j < bundle->weights[i]->count; j++) {
             const foreloop_tensor *tensor = &bundle->weights[i]->tensors[j];
             const char *name = name_in_part(tensor, bundle->prefixes[i]);
-            if (!name)
-                continue;
-            uint64_t state = hash_item(packed_prefixes[i], name, tensor->data, tensor->size);
-            state = hash_size(state, (size_t)tensor->dtype);
-            for (size_t k = 0; k < tensor->rank; k++)
-                state = hash_size(state, tensor->shape[k]);
-            sum += state;
+            if (name)
+                add_item(&f, packed_prefixes[i], name, tensor->data, tensor->size, tensor);
         }
     }
-    return sum;
+    while (f.count > 0)
+        finish_item(&f, f.count - 1);
+    return f.sum;
 }
 
 static foreloop_tensor bytes_tensor(const char *name, foreloop_bytes bytes) {

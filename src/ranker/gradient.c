@@ -2,7 +2,7 @@
 #include "ranker/gradient.h"
 #include "common/sort.h"
 #include "ranker/bins.h"
-#include "ranker/random.h"
+#include "common/random.h"
 #include <math.h>
 #include <string.h>
 

@@ -8,7 +8,7 @@
  */
 #include "ranker/grow.h"
 #include "common/number.h"
-#include "ranker/random.h"
+#include "common/random.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -7,6 +7,8 @@ typedef foreloop_value_parser parser;
 
 void foreloop_trace_reader_close(foreloop_trace_reader *reader, const foreloop_allocator *allocator) {
     foreloop_release(allocator, reader->parser.stack);
+    foreloop_release(allocator, reader->actions);
+    foreloop_release(allocator, reader->arguments);
     foreloop_names_close(&reader->variables, allocator);
 }
 
@@ -152,5 +154,21 @@ foreloop_status foreloop_metaschedule_read(foreloop_trace_reader *reader, const 
     foreloop_value_parser_close(&reader->parser);
     if (status == FORELOOP_OK)
         *record = result;
+    return status;
+}
+
+foreloop_status foreloop_metaschedule_read_trace(foreloop_trace_reader *reader, const char *text, size_t length,
+                                                 foreloop_arena *arena, foreloop_trace *trace, foreloop_error *error) {
+    foreloop_trace result = {.instructions = NULL};
+    foreloop_value value;
+    foreloop_value_parser_open(&reader->parser, text, length, arena, error);
+    foreloop_status status = foreloop_value_parse(&reader->parser, &value);
+    if (status == FORELOOP_OK)
+        status = read_trace(reader, &value, &result);
+    if (status == FORELOOP_OK)
+        status = foreloop_json_end(&reader->parser.json);
+    foreloop_value_parser_close(&reader->parser);
+    if (status == FORELOOP_OK)
+        *trace = result;
     return status;
 }

@@ -1,4 +1,5 @@
-/* The public reader of tuning records: lines -> traces -> canonical actions. Each line's first byte tells its format.
+/* The public reader of tuning records: lines -> traces -> canonical actions. Each line tells its format: an array is of
+ * MetaSchedule, an object is of Ansor, or of a host that says the actions itself.
  */
 #include "common/error.h"
 #include "common/file.h"
@@ -144,20 +145,29 @@ static foreloop_status take_seconds(foreloop_records *r, const foreloop_trace_re
     return FORELOOP_OK;
 }
 
+/* Reads a line into its measurement and its actions. */
+static foreloop_status read_line(foreloop_records *r, const char *line, size_t length, foreloop_records_format format,
+                                 foreloop_trace_record *trace, foreloop_walk_result *actions, foreloop_error *error) {
+    if (format == FORELOOP_RECORDS_HOST)
+        return foreloop_host_read(&r->reader, line, length, &r->arena, trace, actions, error);
+    FORELOOP_TRY((format == FORELOOP_RECORDS_ANSOR ? foreloop_ansor_read : foreloop_metaschedule_read)(
+        &r->reader, line, length, &r->arena, trace, error));
+    return foreloop_walk_trace(r->walk, &trace->trace, r->full_trace != 0, &r->arena, actions, error);
+}
+
 static foreloop_status read_record(foreloop_records *r, const char *line, size_t length, foreloop_record *record,
                                    foreloop_error *error) {
     foreloop_trace_record trace;
     foreloop_walk_result walked;
     foreloop_arena_reset(&r->arena);
-    bool is_ansor = first_byte(line, length) == '{';
-    FORELOOP_TRY((is_ansor ? foreloop_ansor_read : foreloop_metaschedule_read)(&r->reader, line, length, &r->arena,
-                                                                               &trace, error));
-    record->format = is_ansor ? FORELOOP_RECORDS_ANSOR : FORELOOP_RECORDS_METASCHEDULE;
+    record->format = first_byte(line, length) != '{'                            ? FORELOOP_RECORDS_METASCHEDULE
+                     : foreloop_host_wrote(&r->reader, line, length, &r->arena) ? FORELOOP_RECORDS_HOST
+                                                                                : FORELOOP_RECORDS_ANSOR;
+    FORELOOP_TRY(read_line(r, line, length, record->format, &trace, &walked, error));
     record->workload = trace.workload;
-    if (is_ansor)
+    if (record->format == FORELOOP_RECORDS_ANSOR)
         FORELOOP_TRY(number_workload(r, trace.key, &record->workload, error));
     FORELOOP_TRY(take_seconds(r, &trace, record, error));
-    FORELOOP_TRY(foreloop_walk_trace(r->walk, &trace.trace, r->full_trace != 0, &r->arena, &walked, error));
     record->workload_key = trace.key.text;
     record->target = trace.target;
     record->actions = walked.actions;

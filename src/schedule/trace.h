@@ -39,6 +39,11 @@ typedef struct foreloop_trace_record {
 typedef struct foreloop_trace_reader {
     foreloop_value_parser parser;
     foreloop_names variables;
+    /* of a host's record */
+    foreloop_action *actions;
+    size_t action_count, action_capacity;
+    foreloop_argument *arguments; /* of all actions, one after the other */
+    size_t argument_count, argument_capacity;
 } foreloop_trace_reader;
 void foreloop_trace_reader_close(foreloop_trace_reader *reader, const foreloop_allocator *allocator);
 
@@ -46,6 +51,10 @@ void foreloop_trace_reader_close(foreloop_trace_reader *reader, const foreloop_a
  * errors are bytes of the line. */
 foreloop_status foreloop_metaschedule_read(foreloop_trace_reader *reader, const char *line, size_t length,
                                            foreloop_arena *arena, foreloop_trace_record *record, foreloop_error *error);
+
+/* A trace on its own: [[instructions], [decisions]]. */
+foreloop_status foreloop_metaschedule_read_trace(foreloop_trace_reader *reader, const char *text, size_t length,
+                                                 foreloop_arena *arena, foreloop_trace *trace, foreloop_error *error);
 
 foreloop_status foreloop_ansor_read(foreloop_trace_reader *reader, const char *line, size_t length,
                                     foreloop_arena *arena, foreloop_trace_record *record, foreloop_error *error);
@@ -64,9 +73,26 @@ typedef struct foreloop_walk_result {
     size_t action_count;
 } foreloop_walk_result;
 
+/* Reads a line of a host that says actions itself. The actions live in `reader` and `arena`. */
+foreloop_status foreloop_host_read(foreloop_trace_reader *reader, const char *line, size_t length,
+                                   foreloop_arena *arena, foreloop_trace_record *record, foreloop_walk_result *actions,
+                                   foreloop_error *error);
+/* Whether a line that is an object is such a one, as far as it can be told. */
+bool foreloop_host_wrote(foreloop_trace_reader *reader, const char *line, size_t length, foreloop_arena *arena);
+
 /* Walks a trace. The result lives in `arena` and in `walk` until its next use. Fails only for want of memory. Cost:
  * linear in the trace, with a bounded number of loops looked at for each instruction. */
 foreloop_status foreloop_walk_trace(foreloop_walk *walk, const foreloop_trace *trace, bool full_trace,
                                     foreloop_arena *arena, foreloop_walk_result *result, foreloop_error *error);
+
+/* The same in two steps, for a trace that is walked with many decisions. What the first pass learns does not depend on
+ * them. The second, any number of times, walks the instructions before EnterPostproc and emits the actions of those
+ * that are not silent[instruction], then `postprocess`. */
+foreloop_status foreloop_walk_learn_trace(foreloop_walk *walk, const foreloop_trace *trace, foreloop_arena *arena,
+                                          foreloop_error *error);
+foreloop_status foreloop_walk_decided(foreloop_walk *walk, const foreloop_trace *trace, const unsigned char *silent,
+                                      foreloop_arena *arena, foreloop_walk_result *result, foreloop_error *error);
+/* The number of instructions before EnterPostproc. */
+size_t foreloop_walk_search_length(const foreloop_trace *trace);
 
 #endif

@@ -86,11 +86,14 @@ static bool makes_axes(const foreloop_kind_info *kind) {
     return kind->handle == foreloop_on_stage || kind->handle == foreloop_on_axes || kind->handle == foreloop_on_cache;
 }
 
-static foreloop_status walk_instructions(foreloop_walk *walk, const foreloop_instruction *instructions, size_t count,
-                                         bool axes_only) {
-    for (size_t i = 0; i < count; i++) {
-        const foreloop_instruction *instruction = &instructions[i];
+/* The instructions before `end`. `silent` may be NULL. */
+static foreloop_status walk_instructions(foreloop_walk *walk, const foreloop_trace *trace, size_t end, bool axes_only,
+                                         const unsigned char *silent) {
+    for (size_t i = 0; i < end; i++) {
+        const foreloop_instruction *instruction = &trace->instructions[i];
         walk->place = instruction->place;
+        if (silent)
+            walk->emitting = !silent[i];
         if (instruction->kind && (!axes_only || makes_axes(instruction->kind)))
             FORELOOP_TRY(instruction->kind->handle(walk, instruction, instruction->kind));
         walk->outputs += instruction->outputs.count;
@@ -98,12 +101,16 @@ static foreloop_status walk_instructions(foreloop_walk *walk, const foreloop_ins
     return FORELOOP_OK;
 }
 
-foreloop_status foreloop_walk_trace(foreloop_walk *walk, const foreloop_trace *trace, bool full_trace,
-                                    foreloop_arena *arena, foreloop_walk_result *result, foreloop_error *error) {
+size_t foreloop_walk_search_length(const foreloop_trace *trace) {
     size_t search = 0;
     while (search < trace->count &&
            !(trace->instructions[search].kind && trace->instructions[search].kind->handle == on_enter_postproc))
         search++;
+    return search;
+}
+
+foreloop_status foreloop_walk_learn_trace(foreloop_walk *walk, const foreloop_trace *trace, foreloop_arena *arena,
+                                          foreloop_error *error) {
     walk->arena = arena;
     walk->error = error;
     walk->emitting = false;
@@ -113,16 +120,43 @@ foreloop_status foreloop_walk_trace(foreloop_walk *walk, const foreloop_trace *t
                                   sizeof *walk->variables, error));
     foreloop_walk_reset(walk, trace->variable_count);
     /* What follows EnterPostproc teaches nothing, so that a trace cut there gives the same actions. */
-    FORELOOP_TRY(walk_instructions(walk, trace->instructions, search, trace->classes_stated));
-    FORELOOP_TRY(foreloop_walk_learn(walk));
+    FORELOOP_TRY(walk_instructions(walk, trace, foreloop_walk_search_length(trace), trace->classes_stated, NULL));
+    return foreloop_walk_learn(walk);
+}
+
+/* The second pass over the instructions before `end`. */
+static foreloop_status emit_instructions(foreloop_walk *walk, const foreloop_trace *trace, size_t end,
+                                         const unsigned char *silent, foreloop_arena *arena, foreloop_error *error) {
+    walk->arena = arena;
+    walk->error = error;
     foreloop_walk_reset(walk, trace->variable_count);
     walk->emitting = true;
-    FORELOOP_TRY(walk_instructions(walk, trace->instructions, full_trace ? trace->count : search, false));
-    if (!full_trace) {
-        walk->place = (uint32_t)trace->length;
-        foreloop_walk_add_summary(walk);
-        FORELOOP_TRY(foreloop_walk_emit(walk, "postprocess"));
-    }
+    return walk_instructions(walk, trace, end, false, silent);
+}
+
+/* Ends the second pass with what is told of the whole trace. */
+static foreloop_status emit_postprocess(foreloop_walk *walk, const foreloop_trace *trace) {
+    walk->emitting = true;
+    walk->place = (uint32_t)trace->length;
+    foreloop_walk_add_summary(walk);
+    return foreloop_walk_emit(walk, "postprocess");
+}
+
+foreloop_status foreloop_walk_decided(foreloop_walk *walk, const foreloop_trace *trace, const unsigned char *silent,
+                                      foreloop_arena *arena, foreloop_walk_result *result, foreloop_error *error) {
+    FORELOOP_TRY(emit_instructions(walk, trace, foreloop_walk_search_length(trace), silent, arena, error));
+    FORELOOP_TRY(emit_postprocess(walk, trace));
+    *result = (foreloop_walk_result){walk->actions, walk->instructions, walk->action_count};
+    return FORELOOP_OK;
+}
+
+foreloop_status foreloop_walk_trace(foreloop_walk *walk, const foreloop_trace *trace, bool full_trace,
+                                    foreloop_arena *arena, foreloop_walk_result *result, foreloop_error *error) {
+    FORELOOP_TRY(foreloop_walk_learn_trace(walk, trace, arena, error));
+    size_t end = full_trace ? trace->count : foreloop_walk_search_length(trace);
+    FORELOOP_TRY(emit_instructions(walk, trace, end, NULL, arena, error));
+    if (!full_trace)
+        FORELOOP_TRY(emit_postprocess(walk, trace));
     *result = (foreloop_walk_result){walk->actions, walk->instructions, walk->action_count};
     return FORELOOP_OK;
 }

@@ -54,6 +54,16 @@ static void add_annotated(foreloop_walk *walk, foreloop_binding target, const fo
         foreloop_walk_add_loop(walk, target.index);
 }
 
+/* What the summary of the nest will need (walk_summary.c). */
+static void keep_limit(foreloop_walk *walk, const char *kind, double value) {
+    if (kind && strcmp(kind, "annotate_parallel") == 0)
+        walk->parallel_limit = value;
+    else if (kind && strcmp(kind, "annotate_vectorize") == 0)
+        walk->vector_limit = value;
+    else if (kind && strcmp(kind, "annotate_unroll") == 0)
+        walk->unroll_limit = value;
+}
+
 foreloop_status foreloop_on_annotate(foreloop_walk *walk, const foreloop_instruction *instruction,
                                      const foreloop_kind_info *info) {
     const foreloop_value *key = foreloop_value_item(&instruction->attrs, 0),
@@ -78,8 +88,7 @@ foreloop_status foreloop_on_annotate(foreloop_walk *walk, const foreloop_instruc
         foreloop_walk_add_number(walk, "explicit", foreloop_value_is(key, "meta_schedule.unroll_explicit"));
     if (foreloop_walk_input_number(walk, value, &number)) {
         foreloop_walk_add_number(walk, "value", number);
-        if (kind && strcmp(kind, "annotate_parallel") == 0)
-            walk->parallel_limit = number;
+        keep_limit(walk, kind, number);
     } else if (!kind) {
         foreloop_walk_add_text(walk, "value_text", text);
     }

@@ -45,7 +45,8 @@ void foreloop_walk_reset(foreloop_walk *walk, size_t variable_count) {
     walk->place = 0;
     walk->outputs = 0;
     walk->tiled_block = FORELOOP_WALK_NONE;
-    walk->parallel_limit = 0;
+    walk->parallel_limit = walk->vector_limit = 0;
+    walk->unroll_limit = -1;
     memset(walk->bound, 0, sizeof walk->bound);
     memset(walk->is_bound, 0, sizeof walk->is_bound);
 }

@@ -9,7 +9,7 @@
 
 enum {
     FORELOOP_WALK_MAX_NEST = 512, /* loops of one block in known order; more are walked without their order */
-    FORELOOP_WALK_MAX_ARGUMENTS = 48
+    FORELOOP_WALK_MAX_ARGUMENTS = 64
 };
 
 typedef enum foreloop_loop_class {
@@ -123,10 +123,11 @@ struct foreloop_walk {
     foreloop_block_hint *block_hints;
     size_t block_hint_capacity;
     size_t hint_count;
-    size_t named_total;    /* named_count at the end of the first pass */
-    size_t tiled_output;   /* of the only tiled block, or NONE */
-    size_t tiled_block;    /* that block, or NONE as long as it is not made */
-    double parallel_limit; /* of the annotation for parallel loops, 0: none */
+    size_t named_total;                  /* named_count at the end of the first pass */
+    size_t tiled_output;                 /* of the only tiled block, or NONE */
+    size_t tiled_block;                  /* that block, or NONE as long as it is not made */
+    double parallel_limit, vector_limit; /* of the annotations for parallel and vectorized loops, 0: none */
+    double unroll_limit;                 /* of the annotation for unrolling, negative: none */
     /* The largest known extents that are bound to blockIdx, vthread and threadIdx, by their x, y, z. */
     double bound[FORELOOP_WALK_BOUND][3];
     bool is_bound[FORELOOP_WALK_BOUND][3];

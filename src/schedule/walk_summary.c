@@ -2,8 +2,10 @@
  *
  * The decisions of a tiling lie spread over one split for each axis. What a core runs is their product level by level:
  * these are products of the loops from a level of the tiling structure inward, over all loops, those of one class,
- * those of one axis, and what one operand of a contraction touches (one spatial axis and the reductions). */
+ * those of one axis, and what one operand of a contraction touches (one spatial axis and the reductions); and how the
+ * innermost loops will run. */
 #include "schedule/walk_emit.h"
+#include <math.h>
 #include <string.h>
 
 enum { LEVELS = 8, AXES = 4 };
@@ -104,6 +106,47 @@ static double parallel_extent(const foreloop_walk *walk, const foreloop_block *b
     return extent;
 }
 
+/* How the innermost loops will run. The innermost part of s0 is one vector operation if the annotation allows its
+ * extent; the loops around it are unrolled from the innermost outward while that makes no more copies than the
+ * annotation says. What is unrolled stays in registers, or overflows them; what is not costs a loop each time. */
+static void add_body(foreloop_walk *walk, const foreloop_block *block, size_t levels, const nest_products *products) {
+    enum { VECTOR = 16 }; /* numbers in a vector register */
+    enum { SHOWN = 3 };   /* levels whose copies are compared with the annotation */
+    static const char *const room[LEVELS] = {NULL,     "room_1", "room_2", "room_3",
+                                             "room_4", "room_5", "room_6", "room_7"};
+    size_t end = block->nest_count;
+    double vector = 1, copies = 1, spatial = 1;
+    const foreloop_loop *last = &walk->loops[block->nest[end - 1]];
+    if (!(walk->vector_limit > 0))
+        return;
+    if (last->kind == FORELOOP_LOOP_SPATIAL && last->axis == 0 && last->extent >= 1 &&
+        last->extent <= walk->vector_limit) {
+        vector = last->extent;
+        end--;
+    }
+    double vectors = ceil(vector / VECTOR);
+    foreloop_walk_add_number(walk, "vector", vector);
+    foreloop_walk_add_number(walk, "registers", products->spatial[levels - 1] / vector * vectors);
+    if (walk->unroll_limit < 0)
+        return;
+    for (size_t i = end; i-- > 0;) {
+        const foreloop_loop *loop = &walk->loops[block->nest[i]];
+        if (loop->extent == 1)
+            continue;
+        if (!(copies * loop->extent <= walk->unroll_limit))
+            break;
+        copies *= loop->extent;
+        if (loop->kind == FORELOOP_LOOP_SPATIAL)
+            spatial *= loop->extent;
+    }
+    foreloop_walk_add_number(walk, "unrolled", copies);
+    foreloop_walk_add_number(walk, "unrolled_spatial", spatial);
+    foreloop_walk_add_number(walk, "unrolled_reduction", copies / spatial);
+    foreloop_walk_add_number(walk, "code", copies * vectors);
+    for (size_t k = levels - 1; k > 0 && k + SHOWN >= levels; k--)
+        foreloop_walk_add_number(walk, room[k], (walk->unroll_limit + 1) * vector / products->all[k]);
+}
+
 void foreloop_walk_add_summary(foreloop_walk *walk) {
     static const char *const within[LEVELS] = {NULL,       "within_1", "within_2", "within_3",
                                                "within_4", "within_5", "within_6", NULL};
@@ -150,4 +193,5 @@ void foreloop_walk_add_summary(foreloop_walk *walk) {
         foreloop_walk_add_extent(walk, "parallel", parallel);
         foreloop_walk_add_extent(walk, "parallel_power", power_of_two(parallel));
     }
+    add_body(walk, block, levels, &products);
 }

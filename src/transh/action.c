@@ -23,16 +23,29 @@ static foreloop_status reserve_key(foreloop_actions *actions, foreloop_error *er
                             sizeof *actions->notes, error);
 }
 
-/* Room for the rows of `count` actions, of which the first `filled` are there. */
+/* Room for the rows of `count` actions, of which the first `filled` are there: rows and slices behind each other in one
+ * block, which for some thousand actions is large enough for huge pages. */
 static foreloop_status reserve_rows(foreloop_actions *actions, size_t filled, size_t count, foreloop_error *error) {
-    const foreloop_allocator *allocator = &actions->allocator;
-    const size_t stride = actions->plan->row_stride;
-    for (size_t i = 0; i < actions->plan->slice_count; i++)
-        FORELOOP_TRY(foreloop_reserve(allocator, &actions->slices[i], &actions->slice_capacities[i],
-                                      filled * FORELOOP_TRANSH_SLICE, count * FORELOOP_TRANSH_SLICE,
-                                      sizeof **actions->slices, error));
-    return foreloop_reserve(allocator, &actions->rows, &actions->rows_capacity, filled * stride, count * stride,
-                            sizeof *actions->rows, error);
+    const size_t stride = actions->plan->row_stride, slices = actions->plan->slice_count;
+    const size_t size = stride + slices * FORELOOP_TRANSH_SLICE;
+    if (count <= actions->rows_capacity)
+        return FORELOOP_OK;
+    const size_t capacity = count < 2 * actions->rows_capacity ? 2 * actions->rows_capacity : count;
+    float *grown = foreloop_allocate(&actions->allocator, capacity, size * sizeof *grown);
+    if (!grown)
+        return foreloop_fail_memory(error, capacity, size * sizeof *grown, "the rows of actions");
+    float *at = grown + capacity * stride;
+    if (filled)
+        memcpy(grown, actions->rows, filled * stride * sizeof *grown);
+    for (size_t i = 0; i < slices; i++, at += capacity * FORELOOP_TRANSH_SLICE) {
+        if (filled)
+            memcpy(at, actions->slices[i], filled * FORELOOP_TRANSH_SLICE * sizeof *at);
+        actions->slices[i] = at;
+    }
+    foreloop_release(&actions->allocator, actions->rows);
+    actions->rows = grown;
+    actions->rows_capacity = capacity;
+    return FORELOOP_OK;
 }
 
 /* ---- Look-up ---- */
@@ -55,12 +68,16 @@ static uint64_t hash_key(uint32_t kind, const double *values, size_t count) {
     return mix(hash);
 }
 
-/* Equal numbers have equal bits here: there is neither NaN nor -0 among them. */
+/* Equal numbers have equal bits here: there is neither NaN nor -0 among them. All are compared, as where they begin to
+ * differ cannot be foreseen. */
 static bool same_values(const double *a, const double *b, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (a[i] != b[i])
-            return false;
-    return true;
+    uint64_t difference = 0, own, other;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&own, &a[i], sizeof own);
+        memcpy(&other, &b[i], sizeof other);
+        difference |= own ^ other;
+    }
+    return difference == 0;
 }
 
 static size_t find_slot(const foreloop_actions *actions, uint32_t kind, const double *values, uint64_t hash) {
@@ -111,9 +128,8 @@ static foreloop_status allocate_scratch(foreloop_actions *actions, foreloop_erro
     actions->hints = foreloop_allocate_zeroed(allocator, FORELOOP_TEXT_HINTS, sizeof *actions->hints);
     actions->order = foreloop_allocate_zeroed(allocator, orders, sizeof *actions->order);
     actions->slices = foreloop_allocate_zeroed(allocator, slices, sizeof *actions->slices);
-    actions->slice_capacities = foreloop_allocate_zeroed(allocator, slices, sizeof *actions->slice_capacities);
     if (!actions->hidden || !actions->phi || !actions->embedding || !actions->keys || !actions->kind_ends ||
-        !actions->hints || !actions->order || !actions->slices || !actions->slice_capacities)
+        !actions->hints || !actions->order || !actions->slices)
         return foreloop_fail_memory(error, orders, sizeof *actions->order, "the action table");
     FORELOOP_TRY(grow_slots(actions, error));
     FORELOOP_TRY(reserve_key(actions, error));
@@ -156,10 +172,7 @@ void foreloop_actions_close(foreloop_actions *actions) {
     foreloop_release(&allocator, actions->kinds);
     foreloop_release(&allocator, actions->values);
     foreloop_release(&allocator, actions->rows);
-    for (size_t i = 0; actions->slices && i < actions->plan->slice_count; i++)
-        foreloop_release(&allocator, actions->slices[i]);
     foreloop_release(&allocator, actions->slices);
-    foreloop_release(&allocator, actions->slice_capacities);
     foreloop_release(&allocator, actions->notes);
     foreloop_release(&allocator, actions->slots);
     foreloop_release(&allocator, actions->hidden);
@@ -172,6 +185,19 @@ void foreloop_actions_close(foreloop_actions *actions) {
     foreloop_release(&allocator, actions->order);
     foreloop_release(&allocator, actions->batch);
     foreloop_release(&allocator, actions);
+}
+
+/* Without marks for what is gone: the last entry that came in has no other behind it in its row of slots. */
+void foreloop_action_table_forget(foreloop_actions *actions, size_t count, const foreloop_actions_report *report) {
+    const size_t width = actions->vocabulary->max_slot_count;
+    while (actions->count > count) {
+        const size_t entry = --actions->count;
+        const uint32_t kind = actions->kinds[entry];
+        const double *values = actions->values + entry * width;
+        const uint64_t hash = hash_key(kind, values, actions->vocabulary->kinds[kind].slot_count);
+        actions->slots[find_slot(actions, kind, values, hash)] = 0;
+    }
+    actions->report = *report;
 }
 
 /* ---- Rows of new actions ---- */
@@ -277,14 +303,28 @@ static foreloop_status find_or_add(foreloop_actions *actions, const action_key *
         entry = (uint32_t)actions->count;
         FORELOOP_TRY(add_key(actions, key, values, slot, error));
     }
-    foreloop_action_note *kept = &actions->notes[entry];
-    if (note->dropped_arguments > kept->dropped_arguments)
-        kept->dropped_arguments = note->dropped_arguments;
+    if (note->dropped_arguments > 0 && note->dropped_arguments > actions->notes[entry].dropped_arguments)
+        actions->notes[entry].dropped_arguments = note->dropped_arguments;
     actions->report.dropped_arguments += note->dropped_arguments;
     actions->report.unknown_values += note->unknown_values;
     actions->report.out_of_range += note->out_of_range;
     *id = entry;
     return FORELOOP_OK;
+}
+
+/* What the host's action and the table's entry for it will be read from is fetched as soon as it is known where it is.
+ */
+static inline void fetch_arguments(const foreloop_action *action) {
+    for (uintptr_t line = 0; line < 3; line++)
+        __builtin_prefetch((const void *)((uintptr_t)action->arguments + 64 * line));
+}
+
+static inline void fetch_entry(const foreloop_actions *actions, const action_key *key) {
+    if (key->kind == actions->vocabulary->kind_count)
+        return;
+    const uint32_t entry = (uint32_t)actions->slots[key->hash & actions->slot_mask];
+    __builtin_prefetch(&actions->kinds[entry]);
+    __builtin_prefetch(actions->values + entry * actions->vocabulary->max_slot_count);
 }
 
 /* Interns the keys of at most RUN actions, up to the first that fails; *done is their number. */
@@ -294,9 +334,13 @@ static foreloop_status intern_run(foreloop_actions *actions, const foreloop_acti
     foreloop_status status = FORELOOP_OK;
     action_key keys[RUN];
     size_t read = 0;
+    for (size_t i = 0; i < count; i++)
+        fetch_arguments(&list[i]);
     while (read < count &&
            (status = read_key(actions, &list[read], &keys[read], actions->keys + read * width, error)) == FORELOOP_OK)
         read++;
+    for (size_t i = 0; i < read; i++)
+        fetch_entry(actions, &keys[i]);
     for (*done = 0; *done < read; ++*done)
         FORELOOP_TRY(find_or_add(actions, &keys[*done], actions->keys + *done * width, &ids[*done], error));
     return status;

@@ -17,7 +17,7 @@ typedef struct foreloop_text_hint {
     uint32_t index;    /* of the kind, or the category */
 } foreloop_text_hint;
 
-enum { FORELOOP_TEXT_HINTS = 256, FORELOOP_ORDER_HINTS = 16 };
+enum { FORELOOP_TEXT_HINTS = 256, FORELOOP_ORDER_HINTS = 64 };
 
 struct foreloop_actions {
     foreloop_allocator allocator;
@@ -29,11 +29,11 @@ struct foreloop_actions {
     size_t count;         /* entries in use, with entry 0: FORELOOP_ACTION_UNKNOWN */
     uint32_t *kinds;      /* [capacity] */
     double *values;       /* [capacity][max_slot_count], FORELOOP_SLOT_ABSENT behind the kind's slots */
-    float *rows;          /* [capacity][row_stride]; row 0 is zero */
+    float *rows;          /* [capacity][row_stride], and all slices behind; row 0 is zero */
     float **slices;       /* [slices][capacity][FORELOOP_TRANSH_SLICE]: d; row 0 is zero */
     foreloop_action_note *notes;
-    size_t kinds_capacity, values_capacity, rows_capacity, notes_capacity; /* in elements */
-    size_t *slice_capacities;
+    size_t kinds_capacity, values_capacity, notes_capacity; /* in elements */
+    size_t rows_capacity;                                   /* in actions */
     uint64_t *slots; /* open addressing: upper half of the hash and entry, 0 for free */
     size_t slot_mask;
 
@@ -59,5 +59,8 @@ foreloop_status foreloop_action_table_create(foreloop_actions **actions, const f
  * values[slot_count]. Errors as of foreloop_actions_intern. */
 foreloop_status foreloop_read_action(foreloop_actions *actions, const foreloop_action *action, size_t *kind_found,
                                      double *values, foreloop_action_note *note, foreloop_error *error);
+
+/* Forgets all actions but the first `count` entries, and sets the report. Nobody may know the ids of the others. */
+void foreloop_action_table_forget(foreloop_actions *actions, size_t count, const foreloop_actions_report *report);
 
 #endif

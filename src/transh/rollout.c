@@ -44,6 +44,9 @@ static foreloop_status order_latent(foreloop_rollout_plan *plan, const unsigned 
             plan->latent_order[count] = (uint32_t)element;
             place[element] = (uint32_t)++count;
         }
+    plan->latent_in_order = true;
+    for (size_t i = 0; i < size; i++)
+        plan->latent_in_order &= plan->latent_order[i] == i;
     for (size_t i = 0; i < features->count; i++)
         if (features->features[i].source == FORELOOP_FEATURE_LATENT)
             plan->places[i] = place[features->features[i].element] - 1;
@@ -232,6 +235,10 @@ void foreloop_rollout_fill_row(const foreloop_rollout_plan *plan, size_t kind, c
 void foreloop_rollout_fill_slice(const foreloop_rollout_plan *plan, size_t slice, const float *embedding,
                                  float d[FORELOOP_TRANSH_SLICE]) {
     const size_t first = slice * FORELOOP_TRANSH_SLICE, left = plan->transition->size - first;
+    if (plan->latent_in_order && left >= FORELOOP_TRANSH_SLICE) {
+        memcpy(d, embedding + first, FORELOOP_TRANSH_SLICE * sizeof *d);
+        return;
+    }
     for (size_t i = 0; i < FORELOOP_TRANSH_SLICE; i++)
         d[i] = i < left ? embedding[plan->latent_order[first + i]] : 0;
 }

@@ -20,6 +20,7 @@ typedef struct foreloop_rollout_plan {
     size_t latent_stride;       /* all of z, rounded up to lanes */
     size_t latent_used;         /* what the trees read of it, a prefix in `latent_order`, rounded up */
     uint32_t *latent_order;     /* [d]: the element at each place */
+    bool latent_in_order;       /* which is its own */
     size_t kind_stride;         /* kinds, rounded up to lanes */
     const float *gram, *normal; /* of foreloop_transh_program */
 

@@ -166,10 +166,12 @@ foreloop_status foreloop_transition_embed(const foreloop_transition *transition,
     } else {
         memcpy(embedding, base, transition->stride * sizeof *embedding);
     }
+    unsigned beyond = 0; /* without a way out of the loop, so that it becomes vectors */
     for (size_t i = 0; i < transition->size; i++)
-        if (!(fabsf(embedding[i]) <= FORELOOP_MAX_LATENT_VALUE))
-            return foreloop_fail(error, FORELOOP_ERROR_VALUE,
-                                 "the embedding of an action of kind '%.40s' overflows: its arguments are too large",
-                                 vocabulary->kinds[kind].name);
+        beyond |= !(fabsf(embedding[i]) <= FORELOOP_MAX_LATENT_VALUE);
+    if (beyond)
+        return foreloop_fail(error, FORELOOP_ERROR_VALUE,
+                             "the embedding of an action of kind '%.40s' overflows: its arguments are too large",
+                             vocabulary->kinds[kind].name);
     return FORELOOP_OK;
 }

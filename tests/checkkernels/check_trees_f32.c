@@ -1,7 +1,7 @@
 /* trees_f32 in every tier of this machine: the same bits as a plain walk that this file makes itself, on random and
  * adversarial trees and rows; rows end at a page that may not be read. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include "gbdt/layout.h"
+#include "gbdt/coding.h"
 #include "kernels_cpu/cpu.h"
 #include "random.h"
 #include "tap.h"
@@ -200,27 +200,36 @@ static bool same_bits(const float *a, const float *b, size_t count) {
     return memcmp(a, b, count * sizeof *a) == 0;
 }
 
-/* Whether foreloop_gbdt_margin_block gives `expected` for blocks of the rows. */
-static bool block_agrees(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
-                         const float *expected) {
+/* Whether codes made value by value give `expected` for blocks of the rows. */
+static bool codes_agree(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
+                        const float *expected) {
     enum { BLOCK = FORELOOP_TREES_ROWS };
     const size_t used = gbdt->layout->used_count, outputs = gbdt->output_count;
+    const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
+    foreloop_gbdt_coding coding;
+    if (foreloop_gbdt_coding_create(&coding, gbdt, &allocator, NULL) != FORELOOP_OK)
+        return false;
     bool agrees = true;
     for (size_t first = 0; first < row_count; first += BLOCK) {
         const size_t count = row_count - first < BLOCK ? row_count - first : BLOCK;
         const size_t padded = (count + 15) / 16 * 16;
-        void *mapping;
-        size_t mapped;
+        void *mapping, *codes_mapping;
+        size_t mapped, codes_mapped;
         float *values = guarded(used * padded * sizeof *values, &mapping, &mapped);
+        int8_t *codes = guarded(coding.codes_size, &codes_mapping, &codes_mapped);
         float *margins = malloc(count * outputs * sizeof *margins);
-        for (size_t u = 0; u < used; u++)
+        for (size_t u = used; u-- > 0;) {
             for (size_t r = 0; r < count; r++)
                 values[u * padded + r] = rows[(first + r) * stride + gbdt->layout->used[u]];
-        foreloop_gbdt_margin_block(gbdt, values, padded, count, margins);
+            foreloop_gbdt_code_value(&coding, u, values + u * padded, count, codes);
+        }
+        foreloop_gbdt_margin_codes(&coding, codes, coding.reads_values ? values : NULL, padded, count, margins);
         agrees &= same_bits(margins, expected + first * outputs, count * outputs);
         free(margins);
         munmap(mapping, mapped);
+        munmap(codes_mapping, codes_mapped);
     }
+    foreloop_gbdt_coding_close(&coding, &allocator);
     return agrees;
 }
 
@@ -264,7 +273,7 @@ static void check_model(const source_model *model, foreloop_tier tier, random_so
         const bool predicted = foreloop_gbdt_predict(gbdt, rows, count, stride, 1, margins, NULL) == FORELOOP_OK;
         CHECK(predicted && same_bits(margins, expected, outputs), "%s: %s: %zu rows of %zu", tier_name(tier), what,
               count, stride);
-        CHECK(block_agrees(gbdt, rows, count, stride, expected), "%s: %s: %zu rows by feature", tier_name(tier), what,
+        CHECK(codes_agree(gbdt, rows, count, stride, expected), "%s: %s: %zu rows by feature", tier_name(tier), what,
               count);
         if (model->classes > 1)
             CHECK(classes_agree(gbdt, rows, count, stride, expected), "%s: %s: classes of %zu rows", tier_name(tier),

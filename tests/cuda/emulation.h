@@ -35,7 +35,7 @@
 #define __forceinline__ inline
 #define __restrict__
 #define __launch_bounds__(...)
-#define __constant__                  static
+#define __constant__ static
 #define FORELOOP_UNROLL(count)
 #define FORELOOP_SHARED(type)         static emulation::cell<type>
 #define FORELOOP_SHARED_POINTER(type) emulation::cell<type> *

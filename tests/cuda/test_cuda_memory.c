@@ -113,7 +113,8 @@ static void arena(void) {
     foreloop_cuda_options options;
     foreloop_error error = {.message = ""};
     foreloop_cuda_options_init(&options, sizeof options);
-    CHECK(run(&options, &held, &error) == FORELOOP_OK && held > 0, "everything takes %zu bytes", held);
+    const foreloop_status status = run(&options, &held, &error);
+    CHECK(status == FORELOOP_OK && held > 0, "everything takes %zu bytes", held);
     options.arena_size = 2 * held;
     if (!CHECK(cudaMalloc(&memory, options.arena_size) == cudaSuccess, "an arena"))
         return;

@@ -5,7 +5,7 @@
 #include "cuda_test.h"
 #include "model/model.h"
 
-enum { CHUNK = 48, STAGED = 500, MAX_FEATURES = 600, CAPACITY = 400, BIGGEST = FORELOOP_CUDA_TOP_LIMIT };
+enum { CHUNK = 48, STAGED = 500, MAX_FEATURES = 600, CAPACITY = 400, FEW = 60, BIGGEST = FORELOOP_CUDA_TOP_LIMIT };
 
 static const bench_shape shapes[] = {{256, 32, 20, 6, NULL},
                                      {100, 7, 3, 4, NULL},  /* the trees read half of z and few aggregates */
@@ -126,14 +126,15 @@ static void test_features(session *s) {
 }
 
 static void test_top(session *s) {
-    static const size_t ks[] = {0, 1, 7, ENGINE_CANDIDATES, BIGGEST};
-    const foreloop_cuda_batch batch = host_batch(s);
+    static const size_t ks[] = {0, 1, 7, FEW, BIGGEST}; /* the last one of all candidates */
+    foreloop_cuda_batch batch = host_batch(s);
     for (size_t i = 0; i < sizeof ks / sizeof *ks; i++) {
         uint64_t expected[ENGINE_CANDIDATES] = {0}, indices[ENGINE_CANDIDATES] = {0};
         float best[ENGINE_CANDIDATES] = {0}, scores[ENGINE_CANDIDATES] = {0};
         size_t found = 0;
-        foreloop_rank_top(s->cpu.scorer, s->cpu.workload, s->cpu.ids, s->cpu.offsets, ENGINE_CANDIDATES, ks[i],
-                          expected, best, &found, NULL);
+        batch.count = ks[i] == BIGGEST ? ENGINE_CANDIDATES : FEW;
+        foreloop_rank_top(s->cpu.scorer, s->cpu.workload, batch.ids, batch.offsets, batch.count, ks[i], expected, best,
+                          &found, NULL);
         CHECK(foreloop_cuda_rank_top(s->scorer, s->workload, &batch, ks[i], indices, scores, FORELOOP_CUDA_HOST, NULL,
                                      &s->error) == FORELOOP_OK &&
                   wait_all() && memcmp(indices, expected, sizeof indices) == 0 &&

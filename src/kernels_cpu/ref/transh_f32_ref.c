@@ -63,7 +63,8 @@ static void step(const foreloop_transh_program *program, uint32_t id, float *sta
 }
 
 static void steps(const foreloop_transh_program *program, const foreloop_transh_segment *segments, size_t count,
-                  float *slots) {
+                  size_t behind, float *slots) {
+    (void)behind;
     const size_t stride = program->state_size, latent = program->latent;
     for (size_t i = 0; i < count; i++) {
         float *to = slots + segments[i].to * stride;
@@ -77,7 +78,8 @@ static void steps(const foreloop_transh_program *program, const foreloop_transh_
 }
 
 static void sums(const foreloop_transh_program *program, size_t slice, const foreloop_transh_segment *segments,
-                 size_t count, float *slots, size_t stride) {
+                 size_t count, size_t behind, float *slots, size_t stride) {
+    (void)behind;
     const size_t width = foreloop_transh_slice_width(program, slice);
     for (size_t i = 0; i < count; i++) {
         float *to = slots + segments[i].to * stride;

@@ -9,11 +9,14 @@
 #include "kernels_cpu/linear.h"
 #include "kernels_cpu/x86/math_f32.h"
 #include "kernels_cpu/x86/tile_f32.h"
+#include "kernels_cpu/x86/transpose_f32.h"
 #include <string.h>
 
 /* Inputs of a piece. Each piece has a sum of its own, so that the rounding errors of a long sum stay small: results
  * depend on DEPTH in their last bits, and on no other block size. A piece is 48 KiB (AVX-512), and what of x belongs to
- * it 84 KiB: they fit every second-level cache. */
+ * it 84 KiB: they fit every second-level cache. Twice the rows, two thirds or twice the inputs, and half or twice the
+ * distance of the tile's prefetches change its speed by less than it varies (3 %) on a machine with 2 MiB of that
+ * cache. */
 enum { DEPTH = 384, BLOCK_TILES = LANES == 16 ? 4 : 8, BLOCK_ROWS = BLOCK_TILES * TILE_ROWS };
 
 static size_t smaller(size_t a, size_t b) {
@@ -28,6 +31,22 @@ static size_t packed_size(size_t in, size_t out) {
     return panels(out) * in * TILE_WIDTH * sizeof(float);
 }
 
+/* panel[j][o] = weight[o][j] for LANES inputs j and outputs o, fewer where the matrix ends. */
+static void pack_square(float *panel, const float *weight, size_t stride, size_t inputs, size_t outputs) {
+    vec rows[LANES];
+    if (inputs < LANES || outputs < LANES) {
+        for (size_t o = 0; o < outputs; o++)
+            for (size_t j = 0; j < inputs; j++)
+                panel[j * TILE_WIDTH + o] = weight[o * stride + j];
+        return;
+    }
+    for (size_t o = 0; o < LANES; o++)
+        rows[o] = vec_load(weight + o * stride);
+    vec_transpose(rows);
+    for (size_t j = 0; j < LANES; j++)
+        vec_store(panel + j * TILE_WIDTH, rows[j]);
+}
+
 static void pack(void *packed, const float *weight, size_t in, size_t out) {
     float *panel = packed;
     for (size_t first = 0; first < out; first += TILE_WIDTH, panel += in * TILE_WIDTH) {
@@ -36,9 +55,9 @@ static void pack(void *packed, const float *weight, size_t in, size_t out) {
             memset(panel, 0, in * TILE_WIDTH * sizeof *panel);
         /* A few inputs at a time, so that the panel's lines are filled while they are in the first-level cache. */
         for (size_t i = 0; i < in; i += LANES)
-            for (size_t o = 0; o < width; o++)
-                for (size_t j = i; j < smaller(i + LANES, in); j++)
-                    panel[j * TILE_WIDTH + o] = weight[(first + o) * in + j];
+            for (size_t o = 0; o < width; o += LANES)
+                pack_square(panel + i * TILE_WIDTH + o, weight + (first + o) * in + i, in, smaller(LANES, in - i),
+                            smaller(LANES, width - o));
     }
 }
 

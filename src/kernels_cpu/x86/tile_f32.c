@@ -7,16 +7,38 @@
 
 enum { NEAR = 8 * TILE_WIDTH }; /* floats: as much as a few hundred cycles take */
 
+/* Distances of rows in bytes. With one, three and five times the stride in registers, an address of the processor's own
+ * form, base + index x (1, 2, 4), reaches seven rows; so two bases do for all, where a register for each row would be
+ * more than there are, and each reload from the stack would take the place of a load that the sums wait for. */
+typedef struct row_strides {
+    size_t one, three, five;
+} row_strides;
+
+VECTOR_INLINE const float *row_at(const char *const bases[2], const row_strides *strides, const int r) {
+    const char *base = bases[r / 7];
+    const int i = r % 7;
+    const size_t distance = i == 3   ? strides->three
+                            : i == 5 ? strides->five
+                            : i == 6 ? 2 * strides->three
+                                     : (size_t)i * strides->one;
+    return (const float *)(base + distance);
+}
+
 VECTOR_INLINE void run(const foreloop_tile_f32 *tile, const int rows) {
-    const size_t x_stride = tile->x_stride, sums_stride = tile->sums_stride, ahead_step = tile->ahead_step;
-    const float *x = tile->x, *panel = tile->panel, *const end = panel + tile->depth * TILE_WIDTH;
+    const size_t sums_stride = tile->sums_stride, ahead_step = tile->ahead_step,
+                 stride = tile->x_stride * sizeof(float);
+    const float *panel = tile->panel, *const end = panel + tile->depth * TILE_WIDTH;
+    const char *bases[2] = {(const char *)tile->x, (const char *)tile->x + (rows > 7 ? 7 * stride : 0)};
+    row_strides strides = {stride, 3 * stride, 5 * stride};
     const char *ahead = (const char *)tile->ahead;
     float *sums = tile->sums;
     vec sum[TILE_ROWS][2];
     VECTOR_UNROLL
     for (int r = 0; r < rows; r++)
         sum[r][0] = sum[r][1] = vec_set(0.0f);
-    for (; panel < end; panel += TILE_WIDTH, x++, ahead += ahead_step) {
+    for (; panel < end; panel += TILE_WIDTH, ahead += ahead_step) {
+        /* Hides the values, else the compiler takes their multiples out of the loop, into registers of their own. */
+        __asm__("" : "+r"(strides.one), "+r"(strides.three), "+r"(strides.five));
         const vec first = vec_load(panel), second = vec_load(panel + LANES);
         _mm_prefetch((const char *)(panel + NEAR), _MM_HINT_T0);
         if (LANES == 16)
@@ -24,10 +46,12 @@ VECTOR_INLINE void run(const foreloop_tile_f32 *tile, const int rows) {
         _mm_prefetch(ahead, _MM_HINT_T1);
         VECTOR_UNROLL
         for (int r = 0; r < rows; r++) {
-            const vec one = vec_set(x[(size_t)r * x_stride]);
+            const vec one = vec_set(*row_at(bases, &strides, r));
             sum[r][0] = vec_fma(one, first, sum[r][0]);
             sum[r][1] = vec_fma(one, second, sum[r][1]);
         }
+        bases[0] += sizeof(float);
+        bases[1] += sizeof(float);
     }
     VECTOR_UNROLL
     for (int r = 0; r < rows; r++) {

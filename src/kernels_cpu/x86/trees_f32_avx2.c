@@ -2,30 +2,12 @@
  * trees_f32 on AVX2: a register holds the bytes of 32 rows, so that a block is two halves, and leaves are gathered.
  */
 #include "kernels_cpu/trees_f32.h"
+#include "kernels_cpu/x86/transpose_f32.h"
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---- Transposing ------------------------------------------------------------------------------------------------- */
-
-INLINE void transpose_8x8(__m256 r[8]) {
-    __m256 t[8];
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {
-        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-    for (int i = 0; i < 4; i++) {
-        __m256 low = r[i], high = r[i + 4];
-        r[i] = _mm256_permute2f128_ps(low, high, 0x20);
-        r[i + 4] = _mm256_permute2f128_ps(low, high, 0x31);
-    }
-}
 
 static void transpose(float *tile, const float *rows, size_t row_stride, size_t row_count, size_t feature_count) {
     const size_t padded = (row_count + FORELOOP_TREES_GROUP - 1) / FORELOOP_TREES_GROUP * FORELOOP_TREES_GROUP;
@@ -39,7 +21,7 @@ static void transpose(float *tile, const float *rows, size_t row_stride, size_t 
                 r[i] = first + i < row_count && given > 0
                            ? _mm256_maskload_ps(rows + (first + i) * row_stride + feature, mask)
                            : _mm256_setzero_ps();
-            transpose_8x8(r);
+            vec_transpose(r);
             for (size_t i = 0; i < 8; i++)
                 _mm256_storeu_ps(tile + (feature + i) * FORELOOP_TREES_ROWS + first, r[i]);
         }

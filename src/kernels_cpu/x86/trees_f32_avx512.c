@@ -4,34 +4,10 @@
 #include "kernels_cpu/x86/trees_f32_avx512.h"
 #include "kernels_cpu/trees_f32.h"
 #include "kernels_cpu/x86/look_up_f32_avx512.h"
+#include "kernels_cpu/x86/transpose_f32.h"
 #include <immintrin.h>
 
 /* ---- Transposing ------------------------------------------------------------------------------------------------- */
-
-/* Transposes 16 x 16 floats: four rounds, in which 2, 4, 8 and 16 rows come together. */
-INLINE void transpose_group(__m512 r[16]) {
-    __m512 t[16];
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4) {
-        r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
-        r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-    for (int i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-    }
-    for (int i = 0; i < 8; i++) {
-        r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
-        r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
-    }
-}
 
 static void transpose(float *tile, const float *rows, size_t row_stride, size_t row_count, size_t feature_count) {
     const __mmask16 features = (__mmask16)((1u << feature_count) - 1);
@@ -40,7 +16,7 @@ static void transpose(float *tile, const float *rows, size_t row_stride, size_t 
         for (size_t i = 0; i < 16; i++)
             r[i] = first + i < row_count ? _mm512_maskz_loadu_ps(features, rows + (first + i) * row_stride)
                                          : _mm512_setzero_ps();
-        transpose_group(r);
+        vec_transpose(r);
         for (size_t i = 0; i < 16; i++)
             _mm512_storeu_ps(tile + i * FORELOOP_TREES_ROWS + first, r[i]);
     }

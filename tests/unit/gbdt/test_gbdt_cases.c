@@ -515,6 +515,34 @@ static void test_ids(void) {
                   FORELOOP_ERROR_FORMAT, "tree 1 has the id 0", "an id twice");
 }
 
+/* What a file says twice, and keys that stand twice. */
+static void test_contradictions(void) {
+#define COUNTED(parents, parameters)                                                                                   \
+    "{\"left_children\":[1,-1,-1],\"right_children\":[2,-1,-1],\"default_left\":[0,0,0],"                              \
+    "\"split_indices\":[0,0,0],\"split_conditions\":[0,-1,1],\"parents\":[" parents "],\"tree_param\":{" parameters    \
+    "}}"
+    foreloop_gbdt_close(
+        opened(save((model_text){.trees = COUNTED("2147483647,0,0", "\"num_nodes\":\"3\",\"num_deleted\":\"0\","
+                                                                    "\"num_feature\":\"1\"")}),
+               NULL));
+    check_refused(save((model_text){.trees = COUNTED("2147483647,0,0", "\"num_nodes\":\"4\"")}), NULL,
+                  FORELOOP_ERROR_FORMAT, "num_nodes", "num_nodes that differs");
+    check_refused(save((model_text){.trees = COUNTED("2147483647,0,0", "\"num_deleted\":\"1\"")}), NULL,
+                  FORELOOP_ERROR_FORMAT, "num_deleted", "num_deleted that differs");
+    check_refused(save((model_text){.trees = COUNTED("2147483647,0,0", "\"num_feature\":\"2\"")}), NULL,
+                  FORELOOP_ERROR_FORMAT, "num_feature", "num_feature that differs");
+    check_refused(save((model_text){.trees = COUNTED("2147483647,0,1", "")}), NULL, FORELOOP_ERROR_FORMAT, "parent",
+                  "a parent that is another node");
+    check_refused(save((model_text){.trees = COUNTED("2147483647,0", "")}), NULL, FORELOOP_ERROR_FORMAT, "parents",
+                  "too few parents");
+    check_refused(save((model_text){.trees = LEAF("1"), .parameters = "\"base_score\":\"0\",\"base_score\":\"1\""}),
+                  NULL, FORELOOP_ERROR_FORMAT, "twice", "two base scores");
+    check_refused(save((model_text){.trees = COUNTED("2147483647,0,0", "\"num_nodes\":\"3\",\"num_nodes\":\"3\"")}),
+                  NULL, FORELOOP_ERROR_FORMAT, "twice", "num_nodes twice");
+    check_refused("[{\"nodeid\":0,\"leaf\":1,\"leaf\":2}]", NULL, FORELOOP_ERROR_FORMAT, "twice",
+                  "a dump's leaf twice");
+}
+
 /* Infinite thresholds and statistics that are not finite, as files may hold them. */
 static void test_saving_not_finite(void) {
     static char buffer[4096];
@@ -728,6 +756,7 @@ int main(int argc, char **argv) {
     test_unknown_keys();
     test_structure();
     test_ids();
+    test_contradictions();
     test_saving_not_finite();
     test_many_features();
     test_vector_leaves();

@@ -192,12 +192,14 @@ static int slots_agree(const random_program *own, const foreloop_transh_f32 *ker
     float *slots = random_floats(&source, 4 * size, 1), *sums = random_floats(&source, 4 * STRIDE, 3);
     int right = 1;
     memcpy(slots, own->start, size * sizeof *slots);
-    kernels->steps(program, segments, 4, slots);
+    kernels->steps(program, segments, 2, 2, slots);
+    kernels->steps(program, segments + 2, 2, 0, slots);
     right &= same(slots + 3 * size + program->latent, expected + program->latent, size - program->latent);
     for (size_t slice = 0; slice < foreloop_transh_slice_count(program->latent); slice++) {
         const size_t width = foreloop_transh_slice_width(program, slice);
         memcpy(sums, own->start + slice * SLICE, width * sizeof *sums);
-        kernels->sums(program, slice, segments, 4, sums, STRIDE);
+        kernels->sums(program, slice, segments, 1, 3, sums, STRIDE);
+        kernels->sums(program, slice, segments + 1, 3, 0, sums, STRIDE);
         right &= same(sums + 3 * STRIDE, expected + slice * SLICE, width);
     }
     free(slots - 1);

@@ -418,8 +418,10 @@ static void check_summary(const char *name, const char *instructions, const char
     "postprocess within_1=61440 spatial_1=960 axis_0_1=16 axis_1_1=60 axis_2_1=1 axis_3_1=1 row_1=1024 column_1=3840 " \
     "within_2=10240 row_2=512 column_2=1280 within_3=640 spatial_3=160 axis_0_3=8 axis_1_3=20 axis_2_3=1 axis_3_3=1 "  \
     "row_3=32 column_3=80 within_4=160 row_4=32 column_4=20 row_5=8 column_5=5 power=8 power_inner=8"
-#define PARALLEL(limit)                                                                                                \
-    ",['GetSBlock',[],['root','main'],['r']],['Annotate',['r'," limit "],['meta_schedule.parallel'],[]]"
+#define ANNOTATE(key, value)                                                                                           \
+    ",['GetSBlock',[],['root','main'],['r']],['Annotate',['r'," value "],['meta_schedule." key "'],[]]"
+#define PARALLEL(limit)      ANNOTATE("parallel", limit)
+#define BODY(vector, unroll) ANNOTATE("vectorize", vector) ANNOTATE("unroll_explicit", unroll)
 
 static void test_summary(void) {
     check_summary("what the nest has become", "", PRODUCTS "\n");
@@ -431,6 +433,19 @@ static void test_summary(void) {
     check_summary("parallel loops end where another block is computed",
                   PARALLEL("100") ",['GetSBlock',[],['c','main'],['c']],['ReverseComputeAt',['c','j0'],[1,-1],[]]",
                   PRODUCTS " parallel=2 parallel_power=2\n");
+    check_summary("one vector, and room for the tile and the reduction around it", BODY("64", "64"),
+                  PRODUCTS
+                  " vector=8 registers=5 unrolled=20 unrolled_spatial=5 unrolled_reduction=4 code=20 room_5=13 "
+                  "room_4=3.25 room_3=0.8125\n");
+    check_summary("too long for a vector, so a loop like others", BODY("4", "64"),
+                  PRODUCTS " vector=1 registers=40 unrolled=40 unrolled_spatial=40 unrolled_reduction=1 code=40 "
+                           "room_5=1.625 room_4=0.40625 room_3=0.1015625\n");
+    check_summary("vectors without unrolling", ANNOTATE("vectorize", "64"), PRODUCTS " vector=8 registers=5\n");
+    check_summary("unrolling without vectors is not what MetaSchedule does", ANNOTATE("unroll_explicit", "64"),
+                  PRODUCTS "\n");
+    check_summary("nothing unrolled", BODY("64", "0"),
+                  PRODUCTS " vector=8 registers=5 unrolled=1 unrolled_spatial=1 unrolled_reduction=1 code=1 room_5=0.2 "
+                           "room_4=0.05 room_3=0.0125\n");
     check_summary("loops of an unknown order", ",['Reorder',['i','j3','i0'],[],[]]", "postprocess\n");
     check_summary("a loop that the walk cannot place", ",['Split',['j3',2,4],[1,0],['x','y']]", PRODUCTS "\n");
     check_summary("two tiled blocks",

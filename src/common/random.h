@@ -1,7 +1,7 @@
 /* Random numbers that are functions of a seed and a place, so that what is drawn does not depend on the order in which
  * nodes are made. */
-#ifndef FORELOOP_RANKER_RANDOM_H
-#define FORELOOP_RANKER_RANDOM_H
+#ifndef FORELOOP_COMMON_RANDOM_H
+#define FORELOOP_COMMON_RANDOM_H
 
 #include <stddef.h>
 #include <stdint.h>

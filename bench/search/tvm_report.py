@@ -1,0 +1,112 @@
+"""Figures and plots of what tvm_search.py has run: OUT/summary.json, OUT/summary.md, and OUT/curves-TRIALS.svg where
+matplotlib is there. Latencies are compared within a unit only (one subgraph, seed and machine)."""
+import json
+import math
+import sys
+from pathlib import Path
+
+
+def best_so_far(seconds, trials):
+    """The least time after each trial, infinite before the first that ran; a search that ended early stays."""
+    best, curve = math.inf, []
+    for i in range(trials):
+        if i < len(seconds) and seconds[i] is not None:
+            best = min(best, seconds[i])
+        curve.append(best)
+    return curve
+
+
+def geometric_mean(values):
+    values = [value for value in values if value and math.isfinite(value)]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def median(values):
+    values = sorted(values)
+    return values[len(values) // 2] if values else None
+
+
+def compare(units, trials):
+    """Of units with the same trials: each method's speed beside foreloop's and its cost outside of measuring."""
+    methods = [name for name in units[0]["methods"]]
+    points = [n for n in (1, 2, 4, 8, 16, 32, 64, 100, 128, 256, 512, 1000) if n <= trials]
+    curves = {name: [best_so_far(u["methods"][name]["seconds"], trials) for u in units if name in u["methods"]]
+              for name in methods}
+    least = [min(min(curves[name][i]) for name in methods) for i in range(len(units))]
+    result = {"units": len(units), "subgraphs": sorted({u["subgraph"] for u in units}), "methods": {}}
+    for name in methods:
+        own = [u["methods"][name] for u in units]
+        again = [median(m["best_again"]) for m in own]
+        reference = [median(u["methods"]["foreloop"]["best_again"]) if "foreloop" in u["methods"] else None for u in units]
+        result["methods"][name] = {
+            # geometric mean of latency over the best that any method has found on this subgraph with this seed
+            "latency_over_best": {str(n): geometric_mean([curve[n - 1] / low for curve, low in zip(curves[name], least)])
+                                  for n in points},
+            "latency_over_foreloop": {str(n): geometric_mean([curve[n - 1] / other[n - 1] for curve, other in zip(
+                curves[name], curves.get("foreloop", curves[name]))]) for n in points},
+            "measured_again_over_foreloop": geometric_mean([a / b for a, b in zip(again, reference) if a and b]),
+            "failed": sum(m["seconds"].count(None) for m in own),
+            "trials": sum(len(m["seconds"]) for m in own),
+            "outside_cpu_per_trial": sum(m["outside"]["cpu"] for m in own) / sum(len(m["seconds"]) for m in own),
+            "outside_wall_per_trial": sum(m["outside"]["wall"] for m in own) / sum(len(m["seconds"]) for m in own),
+            "statistics": [m["statistics"] for m in own if m["statistics"]]}
+    return result, curves, least
+
+
+def table(summary):
+    lines = []
+    for trials, result in summary.items():
+        points = list(next(iter(result["methods"].values()))["latency_over_best"])
+        lines += [f"## To {trials} trials: {result['units']} units, {', '.join(result['subgraphs'])}", "",
+                  "Latency of the best candidate so far, over the best that any method found (geometric mean):", "",
+                  "| method | " + " | ".join(points) + " | failed | CPU ms outside of measuring, a trial |",
+                  "| --- |" + " --- |" * (len(points) + 2)]
+        for name, method in result["methods"].items():
+            values = [method["latency_over_best"][n] for n in points]
+            lines.append(f"| {name} | " + " | ".join(f"{v:.2f}" if v else "-" for v in values) +
+                         f" | {method['failed']} of {method['trials']} | {1e3 * method['outside_cpu_per_trial']:.0f} |")
+        lines += ["", "The best candidate of each, measured again in turn, over foreloop's: " + ", ".join(
+            f"{name} {method['measured_again_over_foreloop']:.2f}" for name, method in result["methods"].items()
+            if method["measured_again_over_foreloop"]), ""]
+    return "\n".join(lines)
+
+
+def plot(path, curves, least, trials):
+    try:
+        import matplotlib
+    except ImportError:
+        print("no plots: matplotlib is not installed")
+        return
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(5.5, 3.4))
+    for name, own in curves.items():
+        mean = [geometric_mean([low / curve[i] for curve, low in zip(own, least)]) or 0 for i in range(trials)]
+        axes.plot(range(1, trials + 1), mean, label=name)
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("measured candidates")
+    axes.set_ylabel("speed of the best so far, of the best found")
+    axes.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, format="svg", metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def write(out):
+    units = [json.loads(path.read_text()) for path in sorted((Path(out) / "units").glob("*.json"))]
+    if not units:
+        print("tvm_report.py: no finished unit in", out, file=sys.stderr)
+        return 1
+    summary = {}
+    for trials in sorted({unit["trials"] for unit in units}):
+        own = [unit for unit in units if unit["trials"] == trials]
+        summary[str(trials)], curves, least = compare(own, trials)
+        plot(Path(out) / f"curves-{trials}.svg", curves, least, trials)
+    machines = sorted({f"{u['cpu']} ({u['mcpu']}, {u['threads']} threads)" for u in units})
+    (Path(out) / "summary.json").write_text(json.dumps({"machines": machines, "trials": summary}, indent=1) + "\n")
+    text = f"# Searches in TVM\n\nOn {'; '.join(machines)}.\n\n{table(summary)}"
+    (Path(out) / "summary.md").write_text(text)
+    print(text)
+    return 0

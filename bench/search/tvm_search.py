@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+"""Searches in TVM by several methods, side by side on this machine: best measured latency against trials.
+
+    python bench/search/tvm_search.py --out /tmp/tvm-search              all subgraphs, seeds and methods, to 64 trials
+    python bench/search/tvm_search.py --out /tmp/tvm-search --long       the first two of them to 1,000
+    python bench/search/tvm_search.py --out /tmp/tvm-search --report     only figures and plots of what is there
+
+Methods:
+
+    foreloop      foreloop_tvm's search strategy and cost model, 16 candidates a round
+    metaschedule  MetaSchedule as tune_tir comes: evolutionary search, XGBModel, 64 a round
+    pretrained    the same, its model trained before on the schedules that the bundle has learnt from
+    random        random draws of MetaSchedule's space
+
+One subgraph and seed is a unit: its methods take turns, 16 candidates each, so that what happens to the machine happens
+to all. A candidate that TVM cannot build or run is a trial. At the end each method's best candidate is measured again, in
+turn. A unit that is done has its file OUT/units/SUBGRAPH-SEED-TRIALS.json and is not run again; several processes may share
+an OUT. Needs train/requirements-tvm.txt; measuring is train/measuring.py.
+"""
+import argparse
+import datetime
+import fcntl
+import json
+import math
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "train"), str(ROOT / "integrations" / "tvm")]
+
+import measuring  # noqa: E402
+
+METHODS = ["foreloop", "metaschedule", "pretrained", "random"]
+CHUNK = 16
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("subgraphs", nargs="*", metavar="SUBGRAPH", help="default: those of tvm_subgraphs.txt")
+    parser.add_argument("--out", type=Path, required=True, help="folder of results")
+    parser.add_argument("--trials", type=int, default=64)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--methods", default=",".join(METHODS), help="default %(default)s")
+    parser.add_argument("--long", action="store_true", help="the first two subgraphs, 1,000 trials, one seed")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of a schedule (default: all)")
+    parser.add_argument("--time-limit", type=float, default=0, metavar="SECONDS", help="start no unit after so long")
+    parser.add_argument("--features", type=Path, help="cache of MetaSchedule's features (default: OUT/per_store)")
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    return parser.parse_args()
+
+
+def listed_subgraphs():
+    lines = (ROOT / "bench" / "search" / "tvm_subgraphs.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+# ---- Methods
+
+
+class Method:
+    """A search, one chunk of measured candidates at a time."""
+
+    def __init__(self, name, strategy, cost_model, a_round, module, target, trials, threads, seed):
+        from tvm.s_tir import meta_schedule as ms
+
+        self.name, self.strategy, self.cost_model, self.round = name, strategy, cost_model, a_round
+        self.trials = trials
+        self.context = ms.TuneContext(mod=module, target=target, space_generator="post-order-apply",
+                                      search_strategy=strategy, num_threads=threads, rand_state=seed)
+        self.folder = tempfile.TemporaryDirectory()
+        self.database = ms.database.JSONDatabase(work_dir=self.folder.name)
+        self.workload = self.database.commit_workload(self.context.mod)
+        self.seconds, self.waiting, self.batch, self.results = [], [], [], []
+        self.best, self.ended = (math.inf, None), False
+        self.outside = {"wall": 0.0, "cpu": 0.0}
+        self.measuring = 0.0
+        self._outside(lambda: self.context.pre_tuning(trials, a_round, None, self.database, cost_model))
+
+    def _outside(self, work):
+        """Does something that is neither building nor running."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = work()
+        self.outside["wall"] += time.perf_counter() - wall
+        self.outside["cpu"] += time.process_time() - cpu
+        return result
+
+    def chunk(self, builder, runner, target):
+        """Measures the next candidates; False when there are none."""
+        if not self.waiting and not self.ended:
+            self.batch = list(self._outside(self.context.generate_measure_candidates) or [])
+            self.waiting, self.results = list(self.batch), []
+            self.ended = not self.batch
+        chunk, self.waiting = self.waiting[:CHUNK], self.waiting[CHUNK:]
+        if not chunk:
+            return False
+        begin = time.perf_counter()
+        results = measure(chunk, builder, runner, target)
+        self.measuring += time.perf_counter() - begin
+        for candidate, result in zip(chunk, results):
+            self._take(candidate, result, target)
+        if not self.waiting:
+            self._outside(self._learn)
+        return True
+
+    def _take(self, candidate, result, target):
+        from tvm.s_tir import meta_schedule as ms
+
+        seconds = median_seconds(result)
+        self.results.append(result)
+        self.seconds.append(seconds if math.isfinite(seconds) else None)
+        if seconds < self.best[0]:
+            self.best = (seconds, candidate)
+        self.database.commit_tuning_record(ms.database.TuningRecord(
+            candidate.sch.trace, self.workload, result.run_secs if math.isfinite(seconds) else [1e10], target,
+            candidate.args_info))
+
+    def _learn(self):
+        self.context.notify_runner_results(self.batch, self.results)
+        if self.cost_model is not None:
+            self.cost_model.update(self.context, self.batch, self.results)
+
+    def close(self):
+        self.context.post_tuning()
+        self.folder.cleanup()
+
+
+def median_seconds(result):
+    if result.error_msg is not None or not result.run_secs:
+        return math.inf
+    seconds = sorted(float(second) for second in result.run_secs)
+    return seconds[len(seconds) // 2] if 0 < seconds[0] < 1e9 else math.inf
+
+
+def measure(candidates, builder, runner, target):
+    """RunnerResults of candidates."""
+    from tvm.s_tir import meta_schedule as ms
+
+    built = builder.build([ms.builder.BuilderInput(candidate.sch.mod, target) for candidate in candidates])
+    results = [ms.runner.RunnerResult(None, "not built") if item.error_msg is not None else None for item in built]
+    places = [i for i, result in enumerate(results) if result is None]
+    futures = runner.run([ms.runner.RunnerInput(built[i].artifact_path, target.kind.name, candidates[i].args_info)
+                          for i in places])
+    for i, future in zip(places, futures):
+        results[i] = future.result()
+    for item in built:
+        if item.artifact_path is not None:
+            ms.utils.remove_build_dir(item.artifact_path)
+    return results
+
+
+def make_method(name, module, target, arguments, trials, seed):
+    """One of METHODS, ready to be measured."""
+    from tvm.s_tir import meta_schedule as ms
+
+    threads = arguments.threads
+    if name == "foreloop":
+        import foreloop_tvm
+
+        predictor = foreloop_tvm.Predictor(hardware=None)
+        strategy, model, a_round = foreloop_tvm.SearchStrategy(predictor), None, CHUNK
+    elif name == "random":
+        strategy, model, a_round = ms.search_strategy.ReplayTrace(), None, CHUNK
+    else:
+        strategy, a_round = ms.search_strategy.EvolutionarySearch(), 64
+        model = ms.cost_model.XGBModel(num_tuning_cores=threads)
+        if name == "pretrained":
+            model.load(str(arguments.out / "pretrained.tar"))
+    return Method(name, strategy, model, a_round, module, target, trials, threads, seed)
+
+
+# ---- What MetaSchedule's model learns before
+
+
+def learnt_operators():
+    """The operators that the default bundle has learnt from."""
+    return set(json.loads((ROOT / "weights" / "default" / "model.json").read_text())["training"]["operators"])
+
+
+def pretrain(arguments):
+    """OUT/pretrained.tar: MetaSchedule's model, trained on the schedules that the bundle has learnt from."""
+    import numpy as np
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.s_tir.meta_schedule.cost_model.xgb_model import FeatureGroup
+
+    import replay
+
+    path, cache = arguments.out / "pretrained.tar", arguments.features or arguments.out / "per_store"
+    if path.exists():
+        return
+    learnt = learnt_operators()
+    folders = [folder for folder in replay.operator_folders([ROOT / "train" / "data" / "zen5",
+                                                             ROOT / "train" / "data" / "emeraldrapids",
+                                                             ROOT / "examples" / "data"]) if folder.name in learnt]
+    sys.path.insert(0, str(ROOT / "train" / "peers"))
+    import per_store
+
+    cache.mkdir(parents=True, exist_ok=True)
+    model = ms.cost_model.XGBModel(num_tuning_cores=arguments.threads)
+    for number, folder in enumerate(folders):
+        file = cache / f"{folder.name}.npz"
+        if not file.exists():
+            print(f"features of {folder.name} ({number + 1}/{len(folders)}) ...", flush=True)
+            np.savez_compressed(file, **per_store.extract(folder, model.extractor))
+        stored = np.load(file)
+        records = replay.read_text(folder / "database_tuning_record.json").splitlines()
+        costs = np.array([np.median(json.loads(records[line])[1][1]) for line in stored["lines"]], np.float32)
+        features = [stored["rows"][a:b] for a, b in zip(stored["first"], stored["first"][1:])]
+        usable = [i for i, rows in enumerate(features) if len(rows)]
+        model.data[folder.name] = FeatureGroup(folder.name, [features[i] for i in usable], costs[usable])
+        model.data_size += len(usable)
+    print(f"training MetaSchedule's model on {model.data_size} schedules of {len(model.data)} operators ...", flush=True)
+    groups = list(model.data.values())
+    model._train(xs=[rows for group in groups for rows in group.features],
+                 ys=np.concatenate([group.min_cost / group.costs for group in groups]))
+    model.save(str(path.with_suffix(".partial.tar")))
+    path.with_suffix(".partial.tar").rename(path)
+
+
+# ---- Units
+
+
+def run_unit(name, seed, trials, arguments, builder, runner, target):
+    """All methods on one subgraph with one seed."""
+    import tvm
+    from tvm import te
+
+    import split
+    from operators import OPERATORS
+
+    family, *shape = OPERATORS[name]
+    module = tvm.IRModule({"main": te.create_prim_func(family(*shape))})
+    signature = split.text_of(split.signature(module.script()))
+    if name in learnt_operators() or signature in json.loads(
+            (ROOT / "weights" / "default" / "model.json").read_text())["training"].get("signatures", []):
+        raise SystemExit(f"tvm_search.py: the default bundle has learnt from {name}: choose another subgraph")
+    methods = [make_method(method, module, target, arguments, trials, 1000 * seed + 17)
+               for method in arguments.methods.split(",")]
+    # The order changes with the seed, so that none always comes first.
+    methods = methods[seed % len(methods):] + methods[:seed % len(methods)]
+    begin = time.time()
+    while any([method.chunk(builder, runner, target) for method in methods]):
+        done = "  ".join(f"{m.name} {len(m.seconds)}: {m.best[0] * 1e3:.3f} ms" for m in methods)
+        print(f"{name}, seed {seed}, {time.time() - begin:.0f} s:  {done}", flush=True)
+    again = {method.name: [] for method in methods}
+    for _ in range(3):
+        for method in methods:
+            if method.best[1] is not None:
+                result, = measure([method.best[1]], builder, runner, target)
+                again[method.name].append(median_seconds(result))
+    unit = {"subgraph": name, "signature": signature, "seed": seed, "trials": trials, "cpu": measuring.processor(),
+            "mcpu": str(target.attrs["mcpu"]), "threads": arguments.threads,
+            "date": datetime.date.today().isoformat(), "tvm": tvm.__version__, "methods": {}}
+    for method in methods:
+        unit["methods"][method.name] = {
+            "seconds": method.seconds, "best_again": again[method.name], "outside": method.outside,
+            "measuring": method.measuring, "statistics": getattr(method.strategy, "statistics", None)}
+        method.close()
+    return unit
+
+
+def run_units(arguments):
+    measuring.prepare(arguments.threads)
+    names = arguments.subgraphs or (listed_subgraphs()[:2] if arguments.long else listed_subgraphs())
+    trials, seeds = (1000, 1) if arguments.long else (arguments.trials, arguments.seeds)
+    folder, begin = arguments.out / "units", time.time()
+    folder.mkdir(parents=True, exist_ok=True)
+    import tvm.s_tir.tensor_intrin  # noqa: F401  (a second for each context otherwise)
+
+    if "pretrained" in arguments.methods.split(","):
+        pretrain(arguments)
+    target = measuring.this_target(arguments.threads)
+    builder, runner = measuring.builder_and_runner(arguments.threads)
+    for seed in range(seeds):
+        for name in names:
+            path = folder / f"{name}-{seed}-{trials}.json"
+            if arguments.time_limit and time.time() - begin > arguments.time_limit:
+                print("time limit: stopped before", path.stem)
+                return
+            with open(path.with_suffix(".lock"), "w") as claim:
+                try:
+                    fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:  # another process is at it
+                    continue
+                if not path.exists():
+                    unit = run_unit(name, seed, trials, arguments, builder, runner, target)
+                    path.with_suffix(".partial").write_text(json.dumps(unit) + "\n")
+                    path.with_suffix(".partial").rename(path)
+                path.with_suffix(".lock").unlink(missing_ok=True)
+
+
+def main():
+    arguments = parse_arguments()
+    if not arguments.report:
+        run_units(arguments)
+    import tvm_report
+
+    return tvm_report.write(arguments.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+/* What a search has to beat: the compiler's own -O3 on the plain loops, also with the outermost ones in parallel, and
+ * for matrices OpenBLAS, which is loaded when it is there. */
+#include "codegen.h"
+#include "commands.h"
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef void sgemm_function(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a,
+                            int lda, const float *b, int ldb, float beta, float *c, int ldc);
+enum { ROW_MAJOR = 101, NO_TRANS = 111 };
+
+/* Of the one call that a process makes of `multiply`. */
+static struct {
+    int batch, m, n, k, threads;
+    sgemm_function *sgemm;
+} matrices;
+
+/* Loads OpenBLAS in the process that measures: its threads do not survive a fork. */
+static bool load_openblas(void) {
+    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL), *symbol;
+    void (*set_threads)(int);
+    if (!library || !(symbol = dlsym(library, "openblas_set_num_threads")))
+        return false;
+    memcpy(&set_threads, &symbol, sizeof set_threads);
+    set_threads(matrices.threads);
+    symbol = dlsym(library, "cblas_sgemm");
+    memcpy(&matrices.sgemm, &symbol, sizeof matrices.sgemm);
+    return symbol != NULL;
+}
+
+static void multiply(float *const *buffers) {
+    const int m = matrices.m, n = matrices.n, k = matrices.k;
+    if (!matrices.sgemm && !load_openblas())
+        return; /* leaves the output wrong: a failed measurement */
+    for (int i = 0; i < matrices.batch; i++)
+        matrices.sgemm(ROW_MAJOR, NO_TRANS, NO_TRANS, m, n, k, 1, buffers[0] + (size_t)i * (size_t)m * (size_t)k, k,
+                       buffers[1] + (size_t)i * (size_t)k * (size_t)n, n, 0,
+                       buffers[2] + (size_t)i * (size_t)m * (size_t)n, n);
+}
+
+static bool is_matrices(const search_space *space) {
+    const block *k = &space->initial.blocks[space->main_block];
+    const int first = strcmp(k->name, "batch_matmul") == 0;
+    if (!first && strcmp(k->name, "matmul") != 0)
+        return false;
+    matrices.batch = first ? k->iter[0].extent : 1;
+    matrices.m = k->iter[first].extent;
+    matrices.n = k->iter[first + 1].extent;
+    matrices.k = k->iter[first + 2].extent;
+    return true;
+}
+
+static void measure_plain(runner *r, const program *p, measurement *m) {
+    char path[512];
+    (void)snprintf(path, sizeof path, "%.400s/plain.c", r->directory);
+    FILE *out = fopen(path, "w");
+    const char *error = out ? generate_c(p, out) : "cannot write the C file";
+    if (out && fclose(out) != 0 && !error)
+        error = "cannot write the C file";
+    *m = (measurement){.count = 0};
+    if (error)
+        (void)snprintf(m->error, sizeof m->error, "%s", error);
+    else
+        runner_measure_file(r, path, "-O3", m);
+    (void)remove(path);
+}
+
+static void print(const options *o, const char *name, const measurement *m, bool first) {
+    if (o->json && m->count)
+        printf("%s\"%s\":%.9g", first ? "" : ",", name, median(m));
+    else if (o->json)
+        printf("%s\"%s\":null", first ? "" : ",", name);
+    else if (m->count)
+        printf("%-20s %.6g ms\n", name, 1e3 * median(m));
+    else
+        printf("%-20s failed: %s\n", name, m->error);
+}
+
+int command_baseline(const options *o) {
+    search_space space;
+    measurement m;
+    char message[512];
+    if (o->argument_count != 1 || !open_operator(o->arguments[0], &space))
+        return 2;
+    runner *r = calloc(1, sizeof *r);
+    schedule *parallel = calloc(1, sizeof *parallel);
+    bool ok = false;
+    if (!r || !parallel)
+        fprintf(stderr, "autoscheduler: not enough memory\n");
+    else if (!runner_open(r, &space.initial, &o->measure, message, sizeof message))
+        fprintf(stderr, "autoscheduler: %s\n", message);
+    else
+        ok = true;
+    if (ok) {
+        printf(o->json ? "{" : "");
+        measure_plain(r, &space.initial, &m);
+        print(o, "O3", &m, true);
+        schedule_begin(parallel, &space.initial);
+        for (int n = parallel->p.nodes[0].child; n != NONE; n = parallel->p.nodes[n].next)
+            if (parallel->p.nodes[n].block == NONE && !loop_reduces(&parallel->p, n))
+                annotate(parallel, n, LOOP_PARALLEL);
+        measure_plain(r, &parallel->p, &m);
+        print(o, "O3_parallel", &m, false);
+        if (is_matrices(&space)) {
+            matrices.threads = o->measure.threads;
+            runner_measure_function(r, multiply, &m);
+            print(o, "OpenBLAS", &m, false);
+        }
+        printf(o->json ? "}\n" : "");
+        runner_close(r);
+    }
+    free(r);
+    free(parallel);
+    space_close(&space);
+    return !ok;
+}

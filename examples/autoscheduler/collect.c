@@ -1,0 +1,240 @@
+/* Data to train a model on: measured candidates of many operators, a folder each, as train/ reads them; and the
+ * programs on the way from the operator to each candidate, which the encoder and the transition learn from. */
+#include "commands.h"
+#include "operators.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <zlib.h>
+
+enum { PATH_SIZE = 512, MAX_OPERATOR = 256 };
+
+static bool complain(const char *path) {
+    fprintf(stderr, "autoscheduler: %s: %s\n", path, strerror(errno));
+    return false;
+}
+
+/* ---- collect ----------------------------------------------------------------------------------------------------- */
+
+static bool write_workload(const char *folder, const program *p) {
+    char path[PATH_SIZE + 32];
+    (void)snprintf(path, sizeof path, "%s/workload.txt", folder);
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return complain(path);
+    print_program(p, out);
+    return fclose(out) == 0 || complain(path);
+}
+
+static void processor(char *name, size_t size) {
+    char line[256];
+    FILE *in = fopen("/proc/cpuinfo", "r");
+    (void)snprintf(name, size, "unknown");
+    while (in && fgets(line, sizeof line, in))
+        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
+            (void)snprintf(name, size, "%.*s", (int)strcspn(strchr(line, ':') + 2, "\n\"\\"), strchr(line, ':') + 2);
+            break;
+        }
+    if (in)
+        (void)fclose(in);
+}
+
+/* Says what the records are of; written last, so that a folder that has it is complete. */
+static bool write_meta(const char *folder, const char *operator_text, const options *o, const search_result *found) {
+    char path[PATH_SIZE + 32], cpu[128], date[32] = "";
+    const time_t today = time(NULL);
+    struct tm broken;
+    (void)snprintf(path, sizeof path, "%s/meta.json", folder);
+    processor(cpu, sizeof cpu);
+    if (gmtime_r(&today, &broken))
+        (void)strftime(date, sizeof date, "%Y-%m-%d", &broken);
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return complain(path);
+    fprintf(out,
+            "{\"name\": \"%s\", \"host\": \"autoscheduler\", \"cpu\": \"%s\", \"mcpu\": \"%s\", \"threads\": %d, "
+            "\"records\": %d, \"date\": \"%s\"}\n",
+            operator_text, cpu, cpu, o->measure.threads, found->trials, date);
+    return fclose(out) == 0 || complain(path);
+}
+
+static bool collect_operator(const options *o, const char *operator_text) {
+    char name[MAX_OPERATOR], folder[PATH_SIZE], log[PATH_SIZE + 32], message[512] = "not enough memory";
+    search_space space;
+    search_result found;
+    if (!open_operator(operator_text, &space))
+        return false;
+    operator_name(operator_text, name, sizeof name);
+    (void)snprintf(folder, sizeof folder, "%.200s/%s", o->out, name);
+    (void)snprintf(log, sizeof log, "%s/records.jsonl", folder);
+    runner *r = calloc(1, sizeof *r);
+    bool ok =
+        (mkdir(folder, 0777) == 0 || errno == EEXIST || complain(folder)) && write_workload(folder, &space.initial);
+    if (ok && (ok = r && runner_open(r, &space.initial, &o->measure, message, sizeof message))) {
+        search_options how = o->search;
+        const measurer by = measurer_of(r);
+        how.method = METHOD_EXPLORE;
+        how.log = log;
+        how.output = NULL;
+        ok = search_run(operator_text, &space, &by, &how, &found, message, sizeof message);
+        runner_close(r);
+        if (ok && found.trials >= how.trials)
+            ok = write_meta(folder, operator_text, o, &found);
+    }
+    if (!ok)
+        fprintf(stderr, "autoscheduler: %s: %s\n", operator_text, message);
+    free(r);
+    space_close(&space);
+    return ok;
+}
+
+int command_collect(const options *o) {
+    char line[MAX_OPERATOR];
+    int status = 0;
+    FILE *in = o->argument_count == 1 ? fopen(o->arguments[0], "r") : NULL;
+    if (o->argument_count != 1 || !o->out) {
+        fprintf(stderr, "autoscheduler: collect takes a file of operators and --out\n");
+        if (in)
+            (void)fclose(in);
+        return 2;
+    }
+    if (!in || (mkdir(o->out, 0777) != 0 && errno != EEXIST)) {
+        (void)complain(in ? o->out : o->arguments[0]);
+        if (in)
+            (void)fclose(in);
+        return 1;
+    }
+    while (!(o->search.cancel && *o->search.cancel) && fgets(line, sizeof line, in)) {
+        line[strcspn(line, "\n")] = 0;
+        if (line[0] && line[0] != '#' && !collect_operator(o, line))
+            status = 1;
+    }
+    (void)fclose(in);
+    return status;
+}
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+enum { EVERY = 3 /* actions between two states that are kept, besides the last */ };
+
+typedef struct states {
+    gzFile texts, paths;
+    uint64_t *known; /* hashes of the texts that have been written */
+    size_t count, capacity;
+    int line, kept; /* of the current record; states on its path so far */
+    bool failed;
+} states;
+
+static uint64_t hash_of(const char *text) {
+    uint64_t hash = 14695981039346656037u;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    return hash;
+}
+
+static bool is_new(states *t, uint64_t hash) {
+    for (size_t i = 0; i < t->count; i++)
+        if (t->known[i] == hash)
+            return false;
+    if (t->count == t->capacity) {
+        const size_t capacity = t->capacity ? 2 * t->capacity : 1024;
+        uint64_t *known = realloc(t->known, capacity * sizeof *known);
+        if (!known) {
+            t->failed = true;
+            return false;
+        }
+        t->known = known;
+        t->capacity = capacity;
+    }
+    t->known[t->count++] = hash;
+    return true;
+}
+
+static void write_text(gzFile out, const char *text) {
+    for (; *text; text++)
+        if (*text == '\n')
+            (void)gzputs(out, "\\n");
+        else {
+            if (*text == '"' || *text == '\\')
+                (void)gzputc(out, '\\');
+            (void)gzputc(out, *text);
+        }
+}
+
+static void write_state(void *user, const schedule *s) {
+    states *t = user;
+    if (s->action_count % EVERY && strcmp(s->actions[s->action_count - 1].kind, "postprocess") != 0)
+        return;
+    char *text = program_text(&s->p);
+    if (!text) {
+        t->failed = true;
+        return;
+    }
+    const uint64_t hash = hash_of(text);
+    if (is_new(t, hash)) {
+        (void)gzprintf(t->texts, "{\"hash\":\"%016llx\",\"text\":\"", (unsigned long long)hash);
+        write_text(t->texts, text);
+        (void)gzputs(t->texts, "\"}\n");
+    }
+    (void)gzprintf(t->paths, "%s[%d,\"%016llx\"]", t->kept++ ? "," : "", s->action_count, (unsigned long long)hash);
+    free(text);
+}
+
+/* The states of one log: OUT/NAME.texts.jsonl.gz and OUT/NAME.jsonl.gz, as train/replay.py writes them. */
+static bool write_states(const char *folder, const char *operator_text, const search_space *space, const trials *done) {
+    char name[MAX_OPERATOR], path[PATH_SIZE];
+    states t = {.line = 0};
+    schedule *s = calloc(1, sizeof *s);
+    operator_name(operator_text, name, sizeof name);
+    (void)snprintf(path, sizeof path, "%.200s/%s.texts.jsonl.gz", folder, name);
+    t.texts = gzopen(path, "wb");
+    (void)snprintf(path, sizeof path, "%.200s/%s.jsonl.gz", folder, name);
+    t.paths = gzopen(path, "wb");
+    bool ok = s && t.texts && t.paths;
+    for (int i = 0; ok && i < done->count; i++) {
+        t.kept = 0;
+        s->observe = write_state;
+        s->observer = &t;
+        (void)gzprintf(t.paths, "{\"line\":%d,\"states\":[", i + 1); /* the first line of a log is its head */
+        space_apply(space, done->items[i].choices, s);
+        ok = gzputs(t.paths, "]}\n") > 0 && !t.failed;
+    }
+    ok = (!t.texts || gzclose(t.texts) == Z_OK) && ok;
+    ok = (!t.paths || gzclose(t.paths) == Z_OK) && ok;
+    free(t.known);
+    free(s);
+    return ok || complain(path);
+}
+
+int command_states(const options *o) {
+    int status = 0;
+    if (o->argument_count < 1 || !o->out) {
+        fprintf(stderr, "autoscheduler: states takes folders that collect has filled, and --out\n");
+        return 2;
+    }
+    if (mkdir(o->out, 0777) != 0 && errno != EEXIST)
+        return !complain(o->out);
+    for (int i = 0; i < o->argument_count; i++) {
+        char path[PATH_SIZE], operator_text[MAX_OPERATOR], message[512];
+        search_space space;
+        trials done = {.items = NULL};
+        (void)snprintf(path, sizeof path, "%.400s/records.jsonl", o->arguments[i]);
+        if (!log_operator(path, operator_text, sizeof operator_text)) {
+            fprintf(stderr, "autoscheduler: %s: no log of the autoscheduler\n", path);
+            status = 1;
+            continue;
+        }
+        if (!open_operator(operator_text, &space))
+            return 1;
+        if (!log_read(path, operator_text, &space, false, &done, message, sizeof message)) {
+            fprintf(stderr, "autoscheduler: %s\n", message);
+            status = 1;
+        } else if (!write_states(o->out, operator_text, &space, &done))
+            status = 1;
+        trials_close(&done);
+        space_close(&space);
+    }
+    return status;
+}

@@ -1,0 +1,15 @@
+/* The commands besides `search`: each returns an exit status. */
+#ifndef AUTOSCHEDULER_COMMANDS_H
+#define AUTOSCHEDULER_COMMANDS_H
+
+#include "options.h"
+
+int command_baseline(const options *o);
+int command_collect(const options *o);
+int command_states(const options *o);
+int command_replay(const options *o);
+
+/* Builds the operator and its space, complaining on standard error. */
+bool open_operator(const char *text, search_space *space);
+
+#endif

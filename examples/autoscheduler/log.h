@@ -1,0 +1,39 @@
+/*
+ * The log of a search: a first line that names the operator, then a line for each trial, in the format of records that
+ * foreloop reads (docs/ACTIONS.md, "Records of other hosts") with the decisions added. A search goes on from it, a
+ * replay looks times up in it, and train/ learns from it.
+ */
+#ifndef AUTOSCHEDULER_LOG_H
+#define AUTOSCHEDULER_LOG_H
+
+#include "measure.h"
+#include "space.h"
+
+typedef struct trial {
+    uint16_t choices[MAX_DECISIONS];
+    double seconds; /* median; INFINITY: failed */
+} trial;
+
+typedef struct trials {
+    trial *items;
+    int count, capacity;
+} trials;
+
+/* Adds a copy; false without memory. */
+bool trials_add(trials *t, const trial *item);
+void trials_close(trials *t);
+/* Whether these choices have been tried. */
+bool trials_have(const trials *t, const search_space *space, const uint16_t *choices);
+
+/* Reads what a log holds, if it is there; a last line that was cut off is forgotten, and cut off the file where
+ * `repair` is set. False with a message when the file is no log of this operator or a line is damaged. */
+bool log_read(const char *path, const char *operator_text, const search_space *space, bool repair, trials *t,
+              char *message, size_t message_size);
+/* The operator that a log is of, by its first line. */
+bool log_operator(const char *path, char *operator_text, size_t size);
+/* Opens for appending, with the first line if the file is new. NULL with a message. */
+FILE *log_open(const char *path, const char *operator_text, char *message, size_t message_size);
+/* Appends one trial; false when it could not be written. */
+bool log_write(FILE *log, const search_space *space, const uint16_t *choices, const schedule *s, const measurement *m);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * Compiling kernels with the system's compiler, and running them: each in a process of its own, so that one which
+ * crashes or hangs is a failed candidate and no more. A kernel is checked against the program as it was before
+ * scheduling, compiled likewise, then timed.
+ */
+#ifndef AUTOSCHEDULER_MEASURE_H
+#define AUTOSCHEDULER_MEASURE_H
+
+#include "program.h"
+
+enum { MAX_REPEATS = 5, MAX_BATCH = 64, RUNNER_PATH_SIZE = 256 };
+
+typedef struct measure_options {
+    const char *compiler;  /* "cc" */
+    const char *directory; /* for generated files, made when missing; NULL: a new one, removed at the end */
+    int threads;           /* of kernels */
+    int jobs;              /* compilers at a time */
+    double timeout;        /* seconds, for a compiler and for a kernel */
+    const char *lock;      /* file to hold while timing, shared with others who measure on the machine; NULL: none */
+    bool realtime;         /* run kernels with real-time priority, where the system allows it */
+} measure_options;
+
+typedef struct measurement {
+    int count; /* of times; 0: failed */
+    double seconds[MAX_REPEATS];
+    char error[96];
+} measurement;
+
+/* Where a search's time goes, in seconds. */
+typedef struct measure_clock {
+    double generating, compiling, waiting, running;
+} measure_clock;
+
+typedef struct runner {
+    measure_options options;
+    char directory[RUNNER_PATH_SIZE];
+    program initial;
+    float *buffers[MAX_BUFFERS]; /* inputs and expected outputs, by number */
+    float *expected[MAX_BUFFERS];
+    int lock; /* descriptor, -1: none */
+    bool locked;
+    double locked_since;
+    measure_clock clock;
+} runner;
+
+/* Compiles and runs the program as it is, for the expected outputs. False with a message. */
+bool runner_open(runner *r, const program *initial, const measure_options *options, char *message, size_t message_size);
+void runner_close(runner *r);
+
+/* Measures scheduled forms of the program, at most MAX_BATCH. A candidate that fails has count 0 and says why. */
+void runner_measure(runner *r, const program *const *candidates, int count, measurement *results);
+
+/* Measures code that is given as C files: a kernel as codegen.h says, for inputs and outputs alone. `flags` go to the
+ * compiler in addition; NULL: none. */
+void runner_measure_file(runner *r, const char *path, const char *flags, measurement *result);
+/* Measures a function of the host. */
+void runner_measure_function(runner *r, void (*kernel)(float *const *buffers), measurement *result);
+
+double now(void);                    /* seconds */
+double median(const measurement *m); /* INFINITY for a failed one */
+
+#endif

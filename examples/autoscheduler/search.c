@@ -1,0 +1,392 @@
+/* Rounds of a search. */
+#include "search.h"
+#include "codegen.h"
+#include "ranking.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    GENERATION = 2048, /* candidates of one generation */
+    MAX_ELITE = 4 * MAX_BATCH,
+    PARENTS = 32,        /* of the measured candidates, the fastest begin a round */
+    MAX_DRAWS = 1 << 14, /* to find one that has not been tried */
+    FEW_TRIALS = 8       /* too few to learn from */
+};
+static const float TEMPERATURE = 0.3f; /* of choosing parents by score */
+
+typedef uint16_t candidate[MAX_DECISIONS];
+
+typedef struct search {
+    const char *operator_text;
+    const search_space *space;
+    const measurer *by;
+    const search_options *options;
+    search_result *result;
+    char *message;
+    size_t message_size;
+    trials done;
+    FILE *log;
+    uint64_t random;
+    ranking rank; /* METHOD_MODEL */
+    candidate *generation, *next;
+    float *scores, *weights;
+    /* of this round, the best that have not been measured, best first */
+    candidate elite[MAX_ELITE];
+    float elite_scores[MAX_ELITE];
+    int elite_count, elite_capacity;
+    schedule *batch; /* [MAX_BATCH] */
+    candidate chosen[MAX_BATCH];
+    int chosen_count;
+    double begin;
+} search;
+
+static size_t choices_size(const search *s) {
+    return (size_t)s->space->count * sizeof(uint16_t);
+}
+
+static bool out_of_memory(search *s) {
+    (void)snprintf(s->message, s->message_size, "not enough memory for a search");
+    return false;
+}
+
+/* ---- Proposing --------------------------------------------------------------------------------------------------- */
+
+/* Takes a candidate into the batch, unless it has been tried, is there already, or makes no kernel. */
+static bool choose(search *s, const uint16_t *choices) {
+    if (trials_have(&s->done, s->space, choices))
+        return false;
+    for (int i = 0; i < s->chosen_count; i++)
+        if (memcmp(s->chosen[i], choices, choices_size(s)) == 0)
+            return false;
+    schedule *made = &s->batch[s->chosen_count];
+    space_apply(s->space, choices, made);
+    if (made->error || !can_generate_c(&made->p))
+        return false;
+    memcpy(s->chosen[s->chosen_count++], choices, sizeof(candidate));
+    return true;
+}
+
+/* Numbers of the fastest trials, fastest first; returns how many. */
+static int fastest(const trials *t, int *numbers, int most) {
+    int count = 0;
+    for (int i = 0; i < t->count; i++) {
+        const double seconds = t->items[i].seconds;
+        if (isinf(seconds) || (count == most && t->items[numbers[most - 1]].seconds <= seconds))
+            continue;
+        int at = count < most ? count++ : most - 1;
+        for (; at > 0 && t->items[numbers[at - 1]].seconds > seconds; at--)
+            numbers[at] = numbers[at - 1];
+        numbers[at] = i;
+    }
+    return count;
+}
+
+static void mutate_some(search *s, uint16_t *choices) {
+    for (int n = 1 + draw_below(&s->random, 3); n > 0; n--)
+        space_mutate(s->space, &s->random, choices);
+}
+
+/* Without a model: at random, and where `explore` is set every second one a mutation of a fast trial. */
+static void propose_blind(search *s, int count, bool explore) {
+    int parents[PARENTS];
+    candidate drawn;
+    const int parent_count = explore ? fastest(&s->done, parents, PARENTS) : 0;
+    for (int draws = 0; s->chosen_count < count && draws < MAX_DRAWS; draws++) {
+        if (s->by->pool)
+            memcpy(drawn, s->by->pool->items[draw_below(&s->random, s->by->pool->count)].choices, sizeof drawn);
+        else if (parent_count && draws % 2) {
+            memcpy(drawn, s->done.items[parents[draw_below(&s->random, parent_count)]].choices, sizeof drawn);
+            mutate_some(s, drawn);
+        } else
+            space_sample(s->space, &s->random, drawn);
+        (void)choose(s, drawn);
+    }
+}
+
+/* Keeps a candidate that is among the best of this round and has not been tried. */
+static void consider(search *s, const uint16_t *choices, float score) {
+    if (isinf(score) || (s->elite_count == s->elite_capacity && score <= s->elite_scores[s->elite_count - 1]))
+        return;
+    for (int i = 0; i < s->elite_count; i++)
+        if (memcmp(s->elite[i], choices, choices_size(s)) == 0)
+            return;
+    if (trials_have(&s->done, s->space, choices))
+        return;
+    int at = s->elite_count < s->elite_capacity ? s->elite_count++ : s->elite_count - 1;
+    for (; at > 0 && s->elite_scores[at - 1] < score; at--) {
+        memcpy(s->elite[at], s->elite[at - 1], sizeof(candidate));
+        s->elite_scores[at] = s->elite_scores[at - 1];
+    }
+    memcpy(s->elite[at], choices, sizeof(candidate));
+    s->elite_scores[at] = score;
+}
+
+static bool score_generation(search *s, int count) {
+    if (!ranking_score(&s->rank, s->generation, count, s->scores, s->message, s->message_size))
+        return false;
+    s->result->scored += count;
+    for (int i = 0; i < count; i++)
+        consider(s, s->generation[i], s->scores[i]);
+    return true;
+}
+
+/* The first generation: random candidates, a quarter of them mutations of the fastest trials. */
+static void first_generation(search *s) {
+    int parents[PARENTS];
+    const int parent_count = fastest(&s->done, parents, PARENTS);
+    for (int i = 0; i < GENERATION; i++)
+        if (parent_count && i % 4 == 0) {
+            memcpy(s->generation[i], s->done.items[parents[draw_below(&s->random, parent_count)]].choices,
+                   sizeof(candidate));
+            mutate_some(s, s->generation[i]);
+        } else
+            space_sample(s->space, &s->random, s->generation[i]);
+}
+
+/* Draws a number with these running sums of weights. */
+static int draw(search *s, const float *sums, int count) {
+    const float at = (float)(draw_next(&s->random) >> 40) * (1.0f / (1 << 24)) * sums[count - 1];
+    int low = 0, high = count - 1;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (sums[middle] > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Children of candidates drawn by score: crossed, mutated, and a few new ones. */
+static bool next_generation(search *s) {
+    foreloop_error error;
+    int valid = 0;
+    for (int i = 0; i < GENERATION; i++)
+        if (!isinf(s->scores[i])) {
+            memcpy(s->generation[valid], s->generation[i], sizeof(candidate));
+            s->scores[valid++] = s->scores[i];
+        }
+    if (valid && foreloop_scores_to_weights(s->scores, (size_t)valid, TEMPERATURE, s->weights, &error) != FORELOOP_OK) {
+        (void)snprintf(s->message, s->message_size, "%s", error.message);
+        return false;
+    }
+    for (int i = 1; i < valid; i++)
+        s->weights[i] += s->weights[i - 1];
+    for (int i = 0; i < GENERATION; i++) {
+        uint16_t *child = s->next[i];
+        if (valid == 0 || i % 16 == 0)
+            space_sample(s->space, &s->random, child);
+        else if (i % 16 < 6)
+            space_cross(s->space, &s->random, s->generation[draw(s, s->weights, valid)],
+                        s->generation[draw(s, s->weights, valid)], child);
+        else
+            memcpy(child, s->generation[draw(s, s->weights, valid)], sizeof(candidate));
+        if (i % 16 >= 4)
+            mutate_some(s, child);
+    }
+    candidate *old = s->generation;
+    s->generation = s->next;
+    s->next = old;
+    return true;
+}
+
+/* A pool has no others: all of it is scored. */
+static bool score_pool(search *s) {
+    for (int begin = 0; begin < s->by->pool->count; begin += GENERATION) {
+        const int left = s->by->pool->count - begin, count = left < GENERATION ? left : GENERATION;
+        for (int i = 0; i < count; i++)
+            memcpy(s->generation[i], s->by->pool->items[begin + i].choices, sizeof(candidate));
+        if (!score_generation(s, count))
+            return false;
+    }
+    return true;
+}
+
+/* With the model: the best of an evolution, and one in eight at random, so that the ranker also learns what is slow. */
+static bool propose_by_score(search *s, int count) {
+    s->elite_count = 0;
+    s->elite_capacity = 4 * count;
+    if (s->by->pool) {
+        if (!score_pool(s))
+            return false;
+    } else {
+        first_generation(s);
+        for (int scored = GENERATION; score_generation(s, GENERATION); scored += GENERATION) {
+            if (scored + GENERATION > s->options->scored)
+                break;
+            if (!next_generation(s))
+                return false;
+        }
+        if (s->message[0])
+            return false;
+    }
+    for (int i = 0; i < s->elite_count && s->chosen_count < count - count / 8; i++)
+        (void)choose(s, s->elite[i]);
+    propose_blind(s, count, false);
+    return true;
+}
+
+/* ---- Keeping ----------------------------------------------------------------------------------------------------- */
+
+/* Writes the kernel, with what it is at its head; the file appears whole or not at all. */
+static bool write_best(search *s, const schedule *made, double seconds) {
+    char path[1024];
+    (void)snprintf(path, sizeof path, "%.1000s.partial", s->options->output);
+    FILE *out = fopen(path, "w");
+    if (out) {
+        fprintf(
+            out,
+            "/* %s: %.6g ms\n * cc -O2 -ftree-vectorize -march=native -fno-math-errno -fno-trapping-math -fopenmp\n\n",
+            s->operator_text, 1e3 * seconds);
+        print_program(&made->p, out);
+        fputs(" */\n", out);
+        const char *error = generate_c(&made->p, out);
+        if (fclose(out) == 0 && !error && rename(path, s->options->output) == 0)
+            return true;
+    }
+    (void)snprintf(s->message, s->message_size, "cannot write %.200s", s->options->output);
+    return false;
+}
+
+static bool keep(search *s, const measurement *results) {
+    for (int i = 0; i < s->chosen_count; i++) {
+        trial t = {.seconds = median(&results[i])};
+        memcpy(t.choices, s->chosen[i], sizeof t.choices);
+        if (!trials_add(&s->done, &t))
+            return out_of_memory(s);
+        if (s->log && !log_write(s->log, s->space, t.choices, &s->batch[i], &results[i])) {
+            (void)snprintf(s->message, s->message_size, "cannot write %.200s", s->options->log);
+            return false;
+        }
+        s->result->failed += isinf(t.seconds) != 0;
+        if (t.seconds < s->result->best) {
+            s->result->best = t.seconds;
+            if (s->options->output && !write_best(s, &s->batch[i], t.seconds))
+                return false;
+        }
+    }
+    s->result->trials = s->done.count;
+    return true;
+}
+
+static void show(const search *s, bool last) {
+    FILE *out = s->options->progress;
+    if (!out)
+        return;
+    char best[32] = "-";
+    if (!isinf(s->result->best))
+        (void)snprintf(best, sizeof best, "%.4g ms", 1e3 * s->result->best);
+    fprintf(out, "%s%s: %d of %d trials, %d failed, best %s, %.3g M scored, %.0f s%s", s->options->terminal ? "\r" : "",
+            s->operator_text, s->result->trials, s->options->trials, s->result->failed, best,
+            1e-6 * (double)s->result->scored, now() - s->begin, s->options->terminal ? "\033[K" : "\n");
+    if (s->options->terminal && last)
+        fputc('\n', out);
+    fflush(out);
+}
+
+/* ---- Rounds ------------------------------------------------------------------------------------------------------ */
+
+/* One round. A pool that is used up, or a space, leaves nothing to choose: the search is over then. */
+static bool play_round(search *s, bool *over) {
+    measurement results[MAX_BATCH];
+    const program *programs[MAX_BATCH];
+    const search_options *o = s->options;
+    const int left = o->trials - s->done.count, count = left < o->batch ? left : o->batch;
+    /* The same trials lead to the same next round, also when a search goes on from its log. */
+    s->random = (o->seed * 1000003u + (uint64_t)s->done.count + 1) * 0x9E3779B97F4A7C15u | 1;
+    for (int i = 0; i < 4; i++)
+        (void)draw_next(&s->random);
+    double begin = now();
+    s->chosen_count = 0;
+    if (o->method == METHOD_MODEL) {
+        if (s->done.count >= FEW_TRIALS && !ranking_learn(&s->rank, &s->done, s->message, s->message_size))
+            return false;
+        s->result->learning += now() - begin;
+        begin = now();
+        if (!propose_by_score(s, count))
+            return false;
+    } else
+        propose_blind(s, count, o->method == METHOD_EXPLORE);
+    s->result->proposing += now() - begin;
+    *over = s->chosen_count == 0;
+    for (int i = 0; i < s->chosen_count; i++)
+        programs[i] = &s->batch[i].p;
+    memset(results, 0, sizeof results);
+    s->by->measure(s->by->user, s->chosen, programs, s->chosen_count, results);
+    return keep(s, results);
+}
+
+static bool prepare(search *s) {
+    const search_options *o = s->options;
+    s->generation = malloc(GENERATION * sizeof *s->generation);
+    s->next = malloc(GENERATION * sizeof *s->next);
+    s->scores = malloc(GENERATION * sizeof *s->scores);
+    s->weights = malloc(GENERATION * sizeof *s->weights);
+    s->batch = calloc(MAX_BATCH, sizeof *s->batch);
+    if (!s->generation || !s->next || !s->scores || !s->weights || !s->batch)
+        return out_of_memory(s);
+    if (o->method == METHOD_MODEL && !ranking_open(&s->rank, s->space, o->model, s->message, s->message_size))
+        return false;
+    if (!o->log)
+        return true;
+    if (!log_read(o->log, s->operator_text, s->space, true, &s->done, s->message, s->message_size))
+        return false;
+    s->log = log_open(o->log, s->operator_text, s->message, s->message_size);
+    s->result->trials = s->done.count;
+    for (int i = 0; i < s->done.count; i++) {
+        s->result->failed += isinf(s->done.items[i].seconds) != 0;
+        s->result->best = fmin(s->result->best, s->done.items[i].seconds);
+    }
+    return s->log != NULL;
+}
+
+bool search_run(const char *operator_text, const search_space *space, const measurer *by, const search_options *options,
+                search_result *result, char *message, size_t message_size) {
+    search *s = calloc(1, sizeof *s);
+    bool over = false;
+    *result = (search_result){.best = INFINITY};
+    message[0] = 0;
+    if (!s) {
+        (void)snprintf(message, message_size, "not enough memory for a search");
+        return false;
+    }
+    s->operator_text = operator_text;
+    s->space = space;
+    s->by = by;
+    s->options = options;
+    s->result = result;
+    s->message = message;
+    s->message_size = message_size;
+    s->begin = now();
+    bool ok = prepare(s);
+    while (ok && !over && s->done.count < options->trials && !(options->cancel && *options->cancel)) {
+        ok = play_round(s, &over);
+        show(s, false);
+    }
+    show(s, true);
+    ranking_close(&s->rank);
+    trials_close(&s->done);
+    if (s->log && fclose(s->log) != 0 && ok) {
+        (void)snprintf(message, message_size, "cannot write %.200s", options->log);
+        ok = false;
+    }
+    free(s->generation);
+    free(s->next);
+    free(s->scores);
+    free(s->weights);
+    free(s->batch);
+    free(s);
+    return ok;
+}
+
+static void measure_by_running(void *user, uint16_t (*choices)[MAX_DECISIONS], const program *const *programs,
+                               int count, measurement *results) {
+    (void)choices;
+    runner_measure(user, programs, count, results);
+}
+
+measurer measurer_of(runner *r) {
+    return (measurer){.measure = measure_by_running, .user = r};
+}

@@ -1,0 +1,239 @@
+/* The whole search on small shapes: finding, logging, going on after an interruption, damaged logs, kernels and
+ * compilers that fail, and replay. */
+#include "measure.h"
+#include "operators.h"
+#include "search.h"
+#include "tap.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char directory[256];
+
+static void in_directory(char *path, const char *name) {
+    (void)snprintf(path, 512, "%s/%s", directory, name);
+}
+
+static long size_of(const char *path) {
+    FILE *in = fopen(path, "rb");
+    long size = -1;
+    if (in && fseek(in, 0, SEEK_END) == 0)
+        size = ftell(in);
+    if (in)
+        (void)fclose(in);
+    return size;
+}
+
+static void write_file(const char *path, const char *text) {
+    FILE *out = fopen(path, "w");
+    if (out) {
+        (void)fputs(text, out);
+        (void)fclose(out);
+    }
+}
+
+static measure_options measuring(void) {
+    return (measure_options){.compiler = "cc", .directory = directory, .threads = 1, .jobs = 2, .timeout = 30};
+}
+
+/* ---- Searching --------------------------------------------------------------------------------------------------- */
+
+static void test_search(const char *text) {
+    char log[512], output[512], message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    runner *r = calloc(1, sizeof *r);
+    search_space space;
+    search_result found = {.trials = 0};
+    const measure_options how = measuring();
+    in_directory(log, "search.jsonl");
+    in_directory(output, "best.c");
+    (void)remove(log);
+    (void)remove(output);
+    if (!initial || !r || !operator_build(text, initial, message, sizeof message) || !space_open(&space, initial) ||
+        !runner_open(r, initial, &how, message, sizeof message)) {
+        CHECK(0, "%s: cannot begin: %s", text, message);
+        return;
+    }
+    const measurer by = measurer_of(r);
+    search_options options = {
+        .method = METHOD_MODEL, .trials = 12, .batch = 6, .scored = 4096, .seed = 5, .log = log, .output = output};
+    CHECK(search_run(text, &space, &by, &options, &found, message, sizeof message), "%s: a search ends: %s", text,
+          message);
+    CHECK(found.trials == 12 && found.failed == 0 && found.best > 0 && isfinite(found.best) && found.scored >= 8192,
+          "%s: %d trials, %d failed, %ld scored", text, found.trials, found.failed, found.scored);
+
+    /* The kernel stands alone. */
+    measurement m;
+    runner_measure_file(r, output, NULL, &m);
+    CHECK(m.count > 0, "%s: the kernel that was kept compiles and is right: %s", text, m.error);
+
+    /* Killed while a line was written: what is whole is kept, and the search goes on to where it was to end. */
+    const long size = size_of(log);
+    CHECK(truncate(log, size - 40) == 0, "%s: the log is cut off", text);
+    options.trials = 18;
+    options.method = METHOD_RANDOM;
+    CHECK(search_run(text, &space, &by, &options, &found, message, sizeof message) && found.trials == 18,
+          "%s: goes on from a log that was cut off: %s", text, message);
+    trials kept = {.items = NULL};
+    CHECK(log_read(log, text, &space, false, &kept, message, sizeof message) && kept.count == 18,
+          "%s: the log has %d trials: %s", text, kept.count, message);
+    bool distinct = true;
+    for (int i = 0; i < kept.count; i++)
+        for (int j = 0; j < i; j++)
+            distinct = distinct && memcmp(kept.items[i].choices, kept.items[j].choices,
+                                          (size_t)space.count * sizeof(uint16_t)) != 0;
+    CHECK(distinct, "%s: no candidate is measured twice", text);
+    const long whole = size_of(log);
+    CHECK(search_run(text, &space, &by, &options, &found, message, sizeof message) && found.trials == 18 &&
+              size_of(log) == whole,
+          "%s: a finished search is left alone", text);
+    trials_close(&kept);
+    runner_close(r);
+    space_close(&space);
+    free(initial);
+    free(r);
+}
+
+/* ---- Damaged logs ------------------------------------------------------------------------------------------------ */
+
+static void test_logs(void) {
+    static const struct {
+        const char *text;
+        bool good;
+    } cases[] = {
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n", true},
+        {"# foreloop autoscheduler log 1: matmul 4 4 "
+         "4\n{\"decisions\":[0,0,0,0,0,0],\"seconds\":[0.1],\"actions\":[]}\n",
+         true},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n{\"decisions\":[0,0,0,0,0,0],\"seconds\":[]}\n{\"decis", true},
+        {"", true},
+        {"# foreloop autoscheduler log 1: matmul 4 4 8\n", false},
+        {"[1,2]\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n{}\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\nnull\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n{\"decisions\":[0,0,0,0,0],\"seconds\":[0.1]}\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n{\"decisions\":[0,0,0,0,0,99],\"seconds\":[0.1]}\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n{\"decisions\":[0,0,0,0,0,-1],\"seconds\":[0.1]}\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n{\"decisions\":[0,0,0,0,0,1e300],\"seconds\":[0.1]}\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n{\"decisions\":[0,0,0,0,0,0],\"seconds\":[-1]}\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n{\"decisions\":[0,0,0,0,0,0],\"seconds\":[\"x\"]}\n", false},
+        {"# foreloop autoscheduler log 1: matmul 4 4 4\n{\"decisions\":{},\"seconds\":1}\n", false},
+    };
+    char path[512], message[512];
+    program *initial = calloc(1, sizeof *initial);
+    search_space space;
+    in_directory(path, "damaged.jsonl");
+    if (!initial || !operator_build("matmul 4 4 4", initial, message, sizeof message) || !space_open(&space, initial))
+        return;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        trials kept = {.items = NULL};
+        message[0] = 0;
+        write_file(path, cases[i].text);
+        const bool good = log_read(path, "matmul 4 4 4", &space, true, &kept, message, sizeof message);
+        CHECK(good == cases[i].good && (good || message[0]), "log %zu is %s: %s", i, cases[i].good ? "read" : "refused",
+              message);
+        trials_close(&kept);
+    }
+    FILE *out = fopen(path, "w");
+    for (int i = 0; out && i < 3000000; i++)
+        (void)fputc('[', out);
+    if (out)
+        (void)fclose(out);
+    trials kept = {.items = NULL};
+    CHECK(!log_read(path, "matmul 4 4 4", &space, true, &kept, message, sizeof message),
+          "a line without end is refused: %s", message);
+    trials_close(&kept);
+    CHECK(log_read("/nonexistent/log", "matmul 4 4 4", &space, true, &kept, message, sizeof message) && kept.count == 0,
+          "no log is an empty one");
+    CHECK(!log_open("/nonexistent/log", "matmul 4 4 4", message, sizeof message), "a log that cannot be written: %s",
+          message);
+    space_close(&space);
+    free(initial);
+}
+
+/* ---- Failures ---------------------------------------------------------------------------------------------------- */
+
+static void test_failures(void) {
+    static const struct {
+        const char *code, *error;
+    } cases[] = {{"void kernel(float *const *b) { *(volatile int *)0 = 1; }", "crashes"},
+                 {"void kernel(float *const *b) { for (volatile int i = 0;; i++) ; }", "takes too long"},
+                 {"void kernel(float *const *b) { b[2][0] = 1; }", "computes something else"},
+                 {"void kernel(float *const *b) { _Exit(0); }", "crashes"},
+                 {"void other(void) {}", "cannot be loaded"},
+                 {"void kernel(", "does not compile"}};
+    char path[512], message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    runner *r = calloc(1, sizeof *r);
+    measure_options how = measuring();
+    in_directory(path, "failing.c");
+    if (!initial || !r || !operator_build("matmul 4 4 4", initial, message, sizeof message) ||
+        !runner_open(r, initial, &how, message, sizeof message)) {
+        CHECK(0, "cannot begin: %s", message);
+        return;
+    }
+    r->options.timeout = 2;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        measurement m;
+        write_file(path, cases[i].code);
+        runner_measure_file(r, path, NULL, &m);
+        CHECK(m.count == 0 && strcmp(m.error, cases[i].error) == 0, "\"%s\": %s", cases[i].code, m.error);
+    }
+    runner_close(r);
+    how.compiler = "false";
+    CHECK(!runner_open(r, initial, &how, message, sizeof message), "a compiler that fails: %s", message);
+    how.compiler = "no-such-compiler";
+    CHECK(!runner_open(r, initial, &how, message, sizeof message), "no compiler: %s", message);
+    how.compiler = "cc";
+    how.directory = "/proc/nowhere";
+    CHECK(!runner_open(r, initial, &how, message, sizeof message), "no folder for files: %s", message);
+    free(initial);
+    free(r);
+}
+
+/* ---- Replay ------------------------------------------------------------------------------------------------------ */
+
+static void measure_by_number(void *user, uint16_t (*choices)[MAX_DECISIONS], const program *const *programs, int count,
+                              measurement *results) {
+    (void)programs;
+    double *sum = user;
+    for (int i = 0; i < count; i++) {
+        results[i] = (measurement){.count = 1, .seconds = {1e-3 * (1 + choices[i][0])}};
+        *sum = *sum * 1.25 + choices[i][0] + 3 * choices[i][1];
+    }
+}
+
+/* What is proposed depends on the seed and the times alone. */
+static void test_deterministic(void) {
+    char message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    search_space space;
+    search_result found;
+    double sums[3] = {0};
+    if (!initial || !operator_build("matmul 24 36 20", initial, message, sizeof message) ||
+        !space_open(&space, initial))
+        return;
+    for (int i = 0; i < 3; i++) {
+        const measurer by = {.measure = measure_by_number, .user = &sums[i]};
+        const search_options options = {
+            .method = METHOD_MODEL, .trials = 40, .batch = 10, .scored = 4096, .seed = i == 2 ? 8 : 7};
+        CHECK(search_run("matmul 24 36 20", &space, &by, &options, &found, message, sizeof message), "search %d: %s", i,
+              message);
+    }
+    CHECK(sums[0] == sums[1] && sums[0] != sums[2],
+          "the same search twice proposes the same, another seed something else");
+    space_close(&space);
+    free(initial);
+}
+
+int main(int argc, char **argv) {
+    (void)snprintf(directory, sizeof directory, "%.200s/kernels_search", argc > 1 ? argv[1] : "/tmp");
+    test_search("matmul 16 16 12");
+    test_search("softmax 6 16");
+    test_logs();
+    test_failures();
+    test_deterministic();
+    return tap_done();
+}

@@ -1,0 +1,47 @@
+"""A cost model for MetaSchedule's own search: candidates are scored by their traces alone, and what is measured refits
+the ranker in C."""
+import math
+
+import numpy as np
+from tvm.s_tir.meta_schedule.cost_model import PyCostModel
+from tvm.ir.utils import derived_object
+
+from .predictor import Predictor
+from .traces import trace_json
+
+
+def measured_seconds(result):
+    """The median time of a RunnerResult, infinite for a candidate that failed."""
+    if result.error_msg is not None or not result.run_secs:
+        return math.inf
+    seconds = float(np.median([float(second) for second in result.run_secs]))
+    return seconds if 0 < seconds < 1e9 else math.inf
+
+
+def action_sequences(program, candidates):
+    """Ids of the actions of each MeasureCandidate."""
+    lines = [f"[0,[{trace_json(candidate.sch.trace)}]]" for candidate in candidates]
+    return program.actions.intern_records("\n".join(lines))
+
+
+@derived_object
+class CostModel(PyCostModel):
+    """predictor: a Predictor to share with a SearchStrategy; None makes one."""
+
+    def __init__(self, predictor=None):
+        super().__init__()
+        self.predictor = predictor or Predictor()
+
+    def predict(self, context, candidates):
+        program = self.predictor.program(context.mod)
+        return program.score(action_sequences(program, candidates)).astype("float64")
+
+    def update(self, context, candidates, results):
+        program = self.predictor.program(context.mod)
+        program.learn(action_sequences(program, candidates), [measured_seconds(result) for result in results])
+
+    def save(self, path):
+        self.predictor.save(path)
+
+    def load(self, path):
+        self.predictor.load(path)

@@ -1,0 +1,138 @@
+"""A search strategy: decisions are mutated and scored in C, TVM replays only what is to be measured."""
+import numpy as np
+from tvm.s_tir.meta_schedule.arg_info import ArgInfo
+from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate, PySearchStrategy
+from tvm.ir.utils import derived_object
+
+from .cost_model import measured_seconds
+from .predictor import Predictor
+from .sketches import Sketches
+from .traces import replay, trace_json
+
+
+@derived_object
+class SearchStrategy(PySearchStrategy):
+    """predictor: to share with a CostModel; None makes one.
+
+    evaluations   candidates that are scored before each round of measuring
+    explore       part of a round that goes to the best of each sketch, wherever it ranks
+    chance        part of a round that is drawn at random
+    """
+
+    def __init__(self, predictor=None, *, evaluations=131072, explore=0.25, chance=0.05, samples=64):
+        super().__init__()
+        self.predictor = predictor or Predictor()
+        self.options = {"evaluations": evaluations, "explore": explore, "chance": chance, "samples": samples}
+        self.statistics = {"scored": 0, "replayed": 0, "rejected": 0}
+        self.sketches = None
+
+    def _initialize_with_tune_context(self, context):
+        self.context = context
+
+    def pre_tuning(self, max_trials, num_trials_per_iter, design_spaces, database=None, cost_model=None):
+        context = self.context
+        self.module = context.mod
+        self.max_trials, self.round = int(max_trials), int(num_trials_per_iter)
+        self.done = 0
+        self.program = self.predictor.program(self.module)
+        self.seed = int(context.rand_state) % (1 << 30)
+        self.sketches = Sketches(self.program, self.module, design_spaces, self.seed,
+                                  self.options["samples"])
+        self.measured, self.pending = set(), []
+        self._remember(database)
+
+    def _remember(self, database):
+        """What the database holds of this program already."""
+        if database is None or not database.has_workload(self.module):
+            return
+        sequences, seconds = [], []
+        for record in database.get_top_k(database.commit_workload(self.module), 1 << 16):
+            found = self.sketches.find(trace_json(record.trace))
+            if found and record.run_secs:
+                self.measured.add((found[0], found[1].tobytes()))
+                sequences.append(self.sketches.sketches[found[0]].space.intern(found[1])[0])
+                seconds.append(float(np.median([float(second) for second in record.run_secs])))
+        if sequences:
+            self.program.learn(sequences, [second if 0 < second < 1e9 else np.inf for second in seconds])
+
+    def post_tuning(self):
+        if self.sketches:
+            self.sketches.close()
+        self.sketches = None
+
+    def generate_measure_candidates(self):
+        count = min(self.round, self.max_trials - self.done)
+        if count <= 0 or not self.sketches.sketches:
+            return None
+        self.sketches.evolve(self.options["evaluations"])
+        self.statistics["scored"] += self.options["evaluations"]
+        candidates, self.pending = [], []
+        for owner, point in self._order(count):
+            if len(candidates) == count:
+                break
+            candidate = self._replay(owner, point)
+            if candidate is not None:
+                candidates.append(candidate)
+        return candidates or None
+
+    def _replay(self, owner, point):
+        """The candidate of a point, None when TVM rejects it; either way it does not come again."""
+        space = self.sketches.sketches[owner].space
+        self.measured.add((owner, point.tobytes()))
+        schedule = replay(self.module, space.trace(point), self.context.space_generator.postprocs)
+        self.statistics["replayed"] += 1
+        self.statistics["rejected"] += schedule is None
+        if schedule is None:
+            return None
+        self.pending.append(space.intern(point)[0])
+        return MeasureCandidate(schedule, ArgInfo.from_entry_func(schedule.mod, remove_preproc=True))
+
+    def _order(self, count):
+        """Points to be measured, most wanted first: the best, some of each sketch, some at random; then the rest."""
+        ranked = [(owner, point) for _, owner, point in self.sketches.ranked()
+                  if (owner, point.tobytes()) not in self.measured]
+        chance = int(np.ceil(count * self.options["chance"])) if count > 4 else 0
+        explore = min(int(count * self.options["explore"]), 2 * len(self.sketches.sketches))
+        chosen = self._spread(ranked, count - chance - explore)
+        seen = {(owner, point.tobytes()) for owner, point in chosen}
+        by_sketch = [[c for c in ranked if c[0] == i and (i, c[1].tobytes()) not in seen]
+                     for i in range(len(self.sketches.sketches))]
+        # Sketches that have the fewest among the best come first.
+        order = sorted(range(len(by_sketch)), key=lambda i: sum(owner == i for owner, _ in chosen))
+        for turn in range(explore):
+            own = by_sketch[order[turn % len(order)]]
+            if own:
+                chosen.append(own.pop(0))
+        generator = self.sketches.generator
+        for _ in range(chance):
+            owner = int(generator.integers(len(self.sketches.sketches)))
+            chosen.append((owner, self.sketches.sketches[owner].draw(1)[0]))
+        given = set()
+        for owner, point in chosen + ranked:
+            key = (owner, point.tobytes())
+            if key not in self.measured and key not in given:
+                given.add(key)
+                yield owner, point
+
+    @staticmethod
+    def _spread(ranked, count):
+        """The first ones of which no two differ in a single decision only, unless there are too few."""
+        chosen = []
+        for owner, point in ranked:
+            if len(chosen) >= count:
+                return chosen
+            if all(other != owner or (point != taken).sum() > 1 for other, taken in chosen):
+                chosen.append((owner, point))
+        return chosen
+
+    def notify_runner_results(self, measure_candidates, results):
+        self.done += len(results)
+        if self.pending:
+            self.program.learn(self.pending, [measured_seconds(result) for result in results])
+        self.pending = []
+
+    def clone(self):
+        """TVM tunes with a clone, which counts into the same statistics."""
+        clone = SearchStrategy(self.predictor, **self.options)
+        clone.statistics = self.statistics
+        return clone
