@@ -19,7 +19,7 @@ class SearchStrategy(PySearchStrategy):
     chance        part of a round that is drawn at random
     """
 
-    def __init__(self, predictor=None, *, evaluations=131072, explore=0.25, chance=0.05, samples=64):
+    def __init__(self, predictor=None, *, evaluations=131072, explore=0.25, chance=0.05, samples=32):
         super().__init__()
         self.predictor = predictor or Predictor()
         self.options = {"evaluations": evaluations, "explore": explore, "chance": chance, "samples": samples}
