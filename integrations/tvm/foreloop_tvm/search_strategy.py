@@ -23,7 +23,7 @@ class SearchStrategy(PySearchStrategy):
         super().__init__()
         self.predictor = predictor or Predictor()
         self.options = {"evaluations": evaluations, "explore": explore, "chance": chance, "samples": samples}
-        self.statistics = {"scored": 0, "replayed": 0, "rejected": 0}
+        self.statistics = {"scored": 0, "replayed": 0, "rejected": 0, "moved": 0}
         self.sketches = None
 
     def _initialize_with_tune_context(self, context):
@@ -81,10 +81,16 @@ class SearchStrategy(PySearchStrategy):
         self.measured.add((owner, point.tobytes()))
         schedule = replay(self.module, space.trace(point), self.context.space_generator.postprocs)
         self.statistics["replayed"] += 1
-        self.statistics["rejected"] += schedule is None
         if schedule is None:
+            self.statistics["rejected"] += 1
             return None
-        self.pending.append(space.intern(point)[0])
+        made = space.add(trace_json(schedule.trace))
+        if not np.array_equal(made, point):  # TVM has moved a block: it is another candidate, known or not
+            self.statistics["moved"] += 1
+            if (owner, made.tobytes()) in self.measured:
+                return None
+            self.measured.add((owner, made.tobytes()))
+        self.pending.append(space.intern(made)[0])
         return MeasureCandidate(schedule, ArgInfo.from_entry_func(schedule.mod, remove_preproc=True))
 
     def _order(self, count):
