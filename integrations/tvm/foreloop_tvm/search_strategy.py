@@ -19,7 +19,7 @@ class SearchStrategy(PySearchStrategy):
     chance        part of a round that is drawn at random
     """
 
-    def __init__(self, predictor=None, *, evaluations=131072, explore=0.25, chance=0.05, samples=32):
+    def __init__(self, predictor=None, *, evaluations=65536, explore=0.25, chance=0.05, samples=32):
         super().__init__()
         self.predictor = predictor or Predictor()
         self.options = {"evaluations": evaluations, "explore": explore, "chance": chance, "samples": samples}
@@ -97,7 +97,7 @@ class SearchStrategy(PySearchStrategy):
         """Points to be measured, most wanted first: the best, some of each sketch, some at random; then the rest."""
         ranked = [(owner, point) for _, owner, point in self.sketches.ranked()
                   if (owner, point.tobytes()) not in self.measured]
-        chance = int(np.ceil(count * self.options["chance"])) if count > 4 else 0
+        chance = int(count * self.options["chance"] + self.sketches.generator.random())
         explore = min(int(count * self.options["explore"]), 2 * len(self.sketches.sketches))
         chosen = self._spread(ranked, count - chance - explore)
         seen = {(owner, point.tobytes()) for owner, point in chosen}
