@@ -234,6 +234,7 @@ int main(int argument_count, char **arguments) {
     foreloop_error error = {.message = ""};
     root = argument_count > 1 ? arguments[1] : ".";
     cublas = argument_count > 2 ? arguments[2] : NULL;
+    made_tier = foreloop_cpu_tier(FORELOOP_TIER_BEST);
     if (foreloop_cuda_open(&gpu, NULL, &error) != FORELOOP_OK)
         return fail("bench_cuda_encoder", error.message);
     for (size_t i = 0; i < sizeof bench_shapes / sizeof *bench_shapes; i++) {

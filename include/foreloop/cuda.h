@@ -130,7 +130,7 @@ typedef enum foreloop_cuda_precision {
 
 /* The weights of a transformer on the GPU. Borrows both; transformer may be foreloop_model_transformer of a model.
  * Errors: VALUE for a weight beyond float16; UNSUPPORTED for more than 65,535 heads. Waits for its own upload on
- * `stream`. Memory: as the precision's; the word embeddings stay in what their file has. */
+ * `stream`. Memory: as the precision's; the word embeddings stay in what their file has; and 4 MiB until it returns. */
 typedef struct foreloop_cuda_transformer foreloop_cuda_transformer;
 FORELOOP_API foreloop_status foreloop_cuda_transformer_create(foreloop_cuda_transformer **result, foreloop_cuda *gpu,
                                                               const foreloop_transformer *transformer,
@@ -140,8 +140,8 @@ FORELOOP_API void foreloop_cuda_transformer_close(foreloop_cuda_transformer *tra
 
 typedef struct foreloop_cuda_encoder_options {
     size_t size;
-    size_t tokens;         /* (4,096) that run at once, at least the transformer's longest sequence: 4 x (8 x hidden
-                              size, or 2 x hidden size and the intermediate size) bytes each in float32 */
+    size_t tokens;         /* (4,096) that run at once, at least the transformer's longest sequence: 4 x (3 x hidden
+                              size + the larger of that and the intermediate size) bytes each in float32 */
     size_t texts;          /* (1,024) that end in one run */
     size_t gemm_workspace; /* (32 MiB) device memory for cuBLAS */
     const char *cublas;    /* path of the library, or its name for the system's loader, which also takes what the
@@ -150,7 +150,7 @@ typedef struct foreloop_cuda_encoder_options {
 FORELOOP_API void foreloop_cuda_encoder_options_init(foreloop_cuda_encoder_options *options, size_t size);
 
 /* Scratch of a transformer, and a handle of cuBLAS, which keeps some memory of its own. Borrows the transformer.
- * `options` may be NULL. Errors: DEVICE without cuBLAS. */
+ * `options` may be NULL. Errors: DEVICE without cuBLAS. Waits for the default stream. */
 typedef struct foreloop_cuda_encoder foreloop_cuda_encoder;
 FORELOOP_API foreloop_status foreloop_cuda_encoder_create(foreloop_cuda_encoder **result,
                                                           const foreloop_cuda_transformer *transformer,
@@ -175,8 +175,8 @@ FORELOOP_API foreloop_status foreloop_cuda_encode_ids(foreloop_cuda_encoder *enc
                                                       foreloop_cuda_place place, foreloop_cuda_stream stream,
                                                       foreloop_error *error);
 
-/* After the caller has synchronised with the encoder's stream: VALUE, naming the first text of its call whose states
- * overflowed since the last check; it has NaN or infinities. Waits for a small copy. */
+/* After the caller has synchronised with the encoder's stream, which is still there: VALUE, naming the first text of
+ * its call whose states overflowed since the last check; it has NaN or infinities. Waits for a small copy. */
 FORELOOP_API foreloop_status foreloop_cuda_encoder_check(foreloop_cuda_encoder *encoder, foreloop_error *error);
 
 /* foreloop_workload_encode_batch on the GPU: workloads[count], all or none, which the CPU's scorers take as they take

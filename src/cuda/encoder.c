@@ -95,6 +95,7 @@ static foreloop_status create(foreloop_cuda_encoder **result, const foreloop_cud
     if (!encoder)
         return foreloop_fail_memory(error, 1, sizeof *encoder, "an encoder");
     encoder->transformer = transformer;
+    encoder->earlier_failure = UINT32_MAX;
     const foreloop_status status = fill(encoder, options, error);
     if (status != FORELOOP_OK) {
         release(encoder);
@@ -242,6 +243,12 @@ foreloop_status foreloop_cuda_encode_batch(foreloop_cuda_encoder *encoder, float
 
 /* ---- The API ---- */
 
+static foreloop_status check_place(const char *call, foreloop_cuda_place place, foreloop_error *error) {
+    if (place == FORELOOP_CUDA_HOST || place == FORELOOP_CUDA_DEVICE)
+        return FORELOOP_OK;
+    return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "%s: there is no place %d", call, (int)place);
+}
+
 foreloop_status foreloop_cuda_encode_texts(foreloop_cuda_encoder *encoder, const char *const *texts,
                                            const size_t *lengths, size_t count, float *embeddings,
                                            foreloop_cuda_place place, foreloop_cuda_stream stream,
@@ -249,6 +256,7 @@ foreloop_status foreloop_cuda_encode_texts(foreloop_cuda_encoder *encoder, const
     int previous;
     if (!encoder || (count && (!texts || !lengths || !embeddings)))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_cuda_encode_texts: an argument is NULL");
+    FORELOOP_TRY(check_place("foreloop_cuda_encode_texts", place, error));
     if (count >= UINT32_MAX)
         return foreloop_fail(error, FORELOOP_ERROR_LIMIT, "foreloop_cuda_encode_texts: %zu texts at once", count);
     FORELOOP_TRY(foreloop_cuda_text_batch_read(&encoder->batch, texts, lengths, count, error));
@@ -278,6 +286,7 @@ foreloop_status foreloop_cuda_encode_ids(foreloop_cuda_encoder *encoder, const u
     if (!encoder || (count && (!ids || !hidden)))
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_cuda_encode_ids: an argument is NULL");
     const foreloop_transformer_config *config = &encoder->transformer->transformer->weights.config;
+    FORELOOP_TRY(check_place("foreloop_cuda_encode_ids", place, error));
     FORELOOP_TRY(foreloop_transformer_check_length(config, count, error));
     FORELOOP_TRY(foreloop_transformer_check_tokens(config, ids, types, count, error));
     foreloop_cuda_text_batch_begin(&encoder->batch);
@@ -291,14 +300,17 @@ foreloop_status foreloop_cuda_encode_ids(foreloop_cuda_encoder *encoder, const u
     return status;
 }
 
-static foreloop_status check_failures(foreloop_cuda_encoder *encoder, foreloop_error *error) {
-    uint32_t failed = UINT32_MAX;
-    FORELOOP_CUDA_TRY(cudaMemcpyAsync(&failed, encoder->failed, sizeof failed, cudaMemcpyDeviceToHost, encoder->stream),
+/* The least text that overflowed since the last time, or UINT32_MAX. Waits for the encoder's stream. */
+static foreloop_status read_failures(foreloop_cuda_encoder *encoder, uint32_t *failed, foreloop_error *error) {
+    FORELOOP_CUDA_TRY(cudaMemcpyAsync(failed, encoder->failed, sizeof *failed, cudaMemcpyDeviceToHost, encoder->stream),
                       "fetching a number");
-    FORELOOP_CUDA_TRY(cudaStreamSynchronize(encoder->stream), "fetching a number");
+    FORELOOP_CUDA_TRY(cudaStreamSynchronize(encoder->stream), "waiting for the encoder");
+    return *failed == UINT32_MAX ? FORELOOP_OK : forget_failures(encoder, error);
+}
+
+static foreloop_status tell_failure(const foreloop_cuda_encoder *encoder, uint32_t failed, foreloop_error *error) {
     if (failed == UINT32_MAX)
         return FORELOOP_OK;
-    FORELOOP_TRY(forget_failures(encoder, error));
     return foreloop_fail(error, FORELOOP_ERROR_VALUE, "text %lu: a hidden state overflows; %s", (unsigned long)failed,
                          encoder->transformer->element == FORELOOP_CUDA_ELEMENT_F16
                              ? "encode in bf16 or f32"
@@ -307,12 +319,17 @@ static foreloop_status check_failures(foreloop_cuda_encoder *encoder, foreloop_e
 
 foreloop_status foreloop_cuda_encoder_check(foreloop_cuda_encoder *encoder, foreloop_error *error) {
     int previous;
+    uint32_t failed = UINT32_MAX;
     if (!encoder)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_cuda_encoder_check: an argument is NULL");
     FORELOOP_TRY(foreloop_cuda_enter(encoder->transformer->gpu, &previous, error));
-    const foreloop_status status = check_failures(encoder, error);
+    const foreloop_status status = read_failures(encoder, &failed, error);
     foreloop_cuda_leave(previous);
-    return status;
+    FORELOOP_TRY(status);
+    if (encoder->earlier_failure != UINT32_MAX)
+        failed = encoder->earlier_failure;
+    encoder->earlier_failure = UINT32_MAX;
+    return tell_failure(encoder, failed, error);
 }
 
 typedef struct workload_call {
@@ -326,14 +343,20 @@ static foreloop_status encode_and_wait(void *user, const char *const *texts, con
     const workload_call *call = user;
     foreloop_cuda_encoder *encoder = call->encoder;
     int previous;
-    FORELOOP_TRY(
-        foreloop_cuda_encode_texts(encoder, texts, lengths, count, latents, FORELOOP_CUDA_HOST, call->stream, error));
+    uint32_t earlier = UINT32_MAX, failed = UINT32_MAX;
     FORELOOP_TRY(foreloop_cuda_enter(encoder->transformer->gpu, &previous, error));
-    const foreloop_status status =
-        foreloop_cuda_check(cudaStreamSynchronize(call->stream), "waiting for the encoder", error);
+    /* What other calls have left to be checked is not this one's failure. */
+    foreloop_status status = read_failures(encoder, &earlier, error);
+    if (encoder->earlier_failure == UINT32_MAX)
+        encoder->earlier_failure = earlier;
+    if (status == FORELOOP_OK)
+        status = foreloop_cuda_encode_texts(encoder, texts, lengths, count, latents, FORELOOP_CUDA_HOST, call->stream,
+                                            error);
+    if (status == FORELOOP_OK)
+        status = read_failures(encoder, &failed, error);
     foreloop_cuda_leave(previous);
     FORELOOP_TRY(status);
-    return foreloop_cuda_encoder_check(encoder, error);
+    return tell_failure(encoder, failed, error);
 }
 
 foreloop_status foreloop_cuda_encode_workloads(foreloop_workload **workloads, const foreloop_model *model,

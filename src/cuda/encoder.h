@@ -27,6 +27,7 @@ struct foreloop_cuda_encoder {
     float *results;           /* [texts][hidden, or of the projection], without gaps */
     double *carry;            /* [2][hidden]: the sums that go from run to run, in turn */
     uint32_t *failed;         /* the least text of its call that overflowed, or UINT32_MAX */
+    uint32_t earlier_failure; /* one that was found, but not yet told */
 };
 
 /* Queues the encoding of what encoder->batch holds: embeddings[texts][embedding_size] on the GPU, or NULL. */

@@ -38,8 +38,9 @@ static foreloop_status load(foreloop_cuda_gemm *gemm, const char *path, foreloop
         {"cublasGemmEx", offsetof(foreloop_cublas_functions, gemm_ex)},
         {"cublasGetStatusString", offsetof(foreloop_cublas_functions, status_string)},
     };
+    /* It stays in the process: to unload and load its hundreds of megabytes again takes longer than to encode. */
     for (size_t i = 0; i < (path ? 1 : sizeof known / sizeof *known) && !gemm->library; i++)
-        gemm->library = dlopen(path ? path : known[i], RTLD_NOW | RTLD_LOCAL);
+        gemm->library = dlopen(path ? path : known[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!gemm->library)
         return foreloop_fail(error, FORELOOP_ERROR_DEVICE,
                              "the encoder needs cuBLAS, but the loader finds no %s: install it (libcublas of the CUDA "

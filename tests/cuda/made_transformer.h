@@ -22,6 +22,9 @@ typedef struct made_transformer {
 
 enum { MADE_VOCABULARY = 266 };
 
+/* Of the CPU's kernels. */
+static foreloop_tier made_tier = FORELOOP_TIER_REF;
+
 static foreloop_transformer_config made_config(const made_shape *shape) {
     const int roberta = shape->architecture == FORELOOP_ARCHITECTURE_ROBERTA;
     return (foreloop_transformer_config){.architecture = shape->architecture,
@@ -43,7 +46,7 @@ static int made_transformer_open(made_transformer *made, const char *root, const
                                  foreloop_pooling pooling, uint64_t seed, float scale) {
     const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
     const foreloop_transformer_config config = made_config(shape);
-    const foreloop_kernel_choice choice = {.tier = FORELOOP_TIER_REF};
+    const foreloop_kernel_choice choice = {.tier = made_tier};
     foreloop_error error = {.message = ""};
     foreloop_tokenizer *tokenizer;
     char path[600];

@@ -155,6 +155,9 @@ static void test_ids_errors(void) {
                   FORELOOP_ERROR_ARGUMENT &&
               foreloop_cuda_encoder_check(NULL, &error) == FORELOOP_ERROR_ARGUMENT,
           "NULL");
+    CHECK(foreloop_cuda_encode_ids(encoder, ids, NULL, 5, hidden, (foreloop_cuda_place)2, NULL, &error) ==
+              FORELOOP_ERROR_ARGUMENT,
+          "no such place: %s", error.message);
     CHECK(memcmp(hidden, before, sizeof hidden) == 0, "outputs are untouched");
     close_encoder(&device);
     made_transformer_close(&made);
