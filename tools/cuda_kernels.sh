@@ -21,7 +21,7 @@ for object in "$build"/src/kernels_cuda/*.cu.o; do
         /REG:/{
             for (i = 1; i <= NF; i++) { split($i, pair, ":"); value[pair[1]] = pair[2] }
             registers[name, arch] = value["REG"]
-            shared[name] = value["SHARED"] > shared[name] ? value["SHARED"] : shared[name] + 0
+            if (arch == "sm_89") shared[name] = value["SHARED"] # sm_90 counts 1 KB of its own
             spilled[name] += value["STACK"] + value["LOCAL"]
             if (!(name in seen)) { seen[name] = 1; order[++count] = name }
         }
