@@ -40,6 +40,12 @@ case $bench in
     ;;
 esac
 
+# limit SECONDS : that many, or what is left of the four minutes
+limit() {
+    local left=$((235 - SECONDS + begun))
+    echo $((left < 1 ? 1 : left < $1 ? left : $1))
+}
+
 fields="" failed=0
 # note NAME JSON
 note() { fields="$fields${fields:+,}\"$1\":$2"; }
@@ -48,7 +54,7 @@ names=$(meson test -C "$build" --suite cuda --list 2>/dev/null | sed -n 's/.* \/
 tests() {
     local log ok bad
     log=$(mktemp)
-    timeout 70 meson test -C "$build" --no-rebuild --print-errorlogs ${2:+--wrap "$2"} $names >"$log" 2>&1
+    timeout "$(limit 70)" meson test -C "$build" --no-rebuild --print-errorlogs ${2:+--wrap "$2"} $names >"$log" 2>&1
     ok=$(sed -n 's/^Ok: *\([0-9]*\) *$/\1/p' "$log" | tail -n 1)
     bad=$(sed -n 's/^\(Fail\|Timeout\): *\([0-9]*\) *$/\2/p' "$log" | awk '{n += $1} END {print NR ? n : 1}')
     [ "$bad" -eq 0 ] || { failed=1; tail -n 40 "$log"; }
@@ -68,15 +74,15 @@ else
     note memcheck '"skipped: no compute-sanitizer"'
     note racecheck '"skipped: no compute-sanitizer"'
 fi
-bench=$(timeout 40 "$build/bench/bench_cuda") || failed=1
+bench=$(timeout "$(limit 40)" "$build/bench/bench_cuda") || failed=1
 note bench "${bench:-null}"
-torch=$(timeout 40 python3 bench/peers/cuda_score.py 2>/dev/null)
+torch=$(timeout "$(limit 40)" python3 bench/peers/cuda_score.py 2>/dev/null)
 note torch "${torch:-null}"
 # lines NAME COMMAND... : what the command prints, one object a line, as an array
 lines() {
     local name=$1 output
     shift
-    output=$(timeout 45 "$@" 2>/dev/null) || [ "$name" != encoder ] || failed=1
+    output=$(timeout "$(limit 45)" "$@" 2>/dev/null) || [ "$name" != encoder ] || failed=1
     note "$name" "[$(printf '%s' "$output" | paste -sd, -)]"
 }
 lines encoder "$build/bench/bench_cuda_encoder" .

@@ -7,12 +7,12 @@
 
 Methods:
 
-    foreloop      foreloop_tvm's search strategy and cost model, 16 candidates a round
+    foreloop      foreloop_tvm's search strategy, 8 candidates a round
     metaschedule  MetaSchedule as tune_tir comes: evolutionary search, XGBModel, 64 a round
     pretrained    the same, its model trained before on the schedules that the bundle has learnt from
     random        random draws of MetaSchedule's space
 
-One subgraph and seed is a unit: its methods take turns, 16 candidates each, so that what happens to the machine happens
+One subgraph and seed is a unit: its methods take turns, 8 candidates each, so that what happens to the machine happens
 to all. A candidate that TVM cannot build or run is a trial. At the end each method's best candidate is measured again, in
 turn. A unit that is done has its file OUT/units/SUBGRAPH-SEED-TRIALS.json and is not run again; several processes may share
 an OUT. Needs train/requirements-tvm.txt; measuring is train/measuring.py.
@@ -34,7 +34,7 @@ sys.path[:0] = [str(ROOT / "train"), str(ROOT / "integrations" / "tvm")]
 import measuring  # noqa: E402
 
 METHODS = ["foreloop", "metaschedule", "pretrained", "random"]
-CHUNK = 16
+CHUNK = 8
 
 
 def parse_arguments():
@@ -160,7 +160,7 @@ def make_method(name, module, target, arguments, trials, seed):
         import foreloop_tvm
 
         predictor = foreloop_tvm.Predictor(hardware=None)
-        strategy, model, a_round = foreloop_tvm.SearchStrategy(predictor), None, CHUNK
+        strategy, model, a_round = foreloop_tvm.SearchStrategy(predictor), None, 8
     elif name == "random":
         strategy, model, a_round = ms.search_strategy.ReplayTrace(), None, CHUNK
     else:

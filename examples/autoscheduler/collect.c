@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { PATH_SIZE = 512, MAX_OPERATOR = 256 };
@@ -221,6 +222,8 @@ int command_states(const options *o) {
         search_space space;
         trials done = {.items = NULL};
         (void)snprintf(path, sizeof path, "%.400s/records.jsonl", o->arguments[i]);
+        if (access(path, R_OK) != 0)
+            (void)snprintf(path, sizeof path, "%.400s/records.jsonl.gz", o->arguments[i]);
         if (!log_operator(path, operator_text, sizeof operator_text)) {
             fprintf(stderr, "autoscheduler: %s: no log of the autoscheduler\n", path);
             status = 1;

@@ -1,9 +1,11 @@
-/* The commands besides `search`: each returns an exit status. */
+/* The commands: each returns an exit status. */
 #ifndef AUTOSCHEDULER_COMMANDS_H
 #define AUTOSCHEDULER_COMMANDS_H
 
 #include "options.h"
 
+int command_search(const options *o);
+int command_show(const options *o);
 int command_baseline(const options *o);
 int command_collect(const options *o);
 int command_states(const options *o);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 static const char HEAD[] = "# foreloop autoscheduler log 1: ";
 enum { MAX_LINE = 1 << 20 };
@@ -74,26 +75,26 @@ static bool complain(char *message, size_t size, const char *path, int line, con
 
 bool log_read(const char *path, const char *operator_text, const search_space *space, bool repair, trials *t,
               char *message, size_t message_size) {
-    FILE *in = fopen(path, "r");
+    gzFile in = gzopen(path, "rb");
     if (!in && errno == ENOENT)
         return true;
     char *line = in ? malloc(MAX_LINE) : NULL;
     if (!line) {
         (void)snprintf(message, message_size, "%.200s: %s", path, in ? "not enough memory" : strerror(errno));
         if (in)
-            (void)fclose(in);
+            (void)gzclose(in);
         return false;
     }
     bool ok = true;
-    long whole = 0; /* bytes of whole lines */
-    for (int number = 1; ok && fgets(line, MAX_LINE, in); number++) {
+    z_off_t whole = 0; /* bytes of whole lines */
+    for (int number = 1; ok && gzgets(in, line, MAX_LINE); number++) {
         const size_t length = strlen(line);
         if (length == 0 || line[length - 1] != '\n') {
-            if (!feof(in))
+            if (!gzeof(in))
                 ok = complain(message, message_size, path, number, "longer than a record, or not text");
             break; /* cut off */
         }
-        whole = ftell(in);
+        whole = gztell(in);
         line[length - 1] = 0;
         if (number == 1) {
             if (strncmp(line, HEAD, strlen(HEAD)) != 0)
@@ -109,9 +110,10 @@ bool log_read(const char *path, const char *operator_text, const search_space *s
         else if (!trials_add(t, &item))
             ok = complain(message, message_size, path, number, "not enough memory");
     }
+    const bool plain = gzdirect(in) != 0;
     free(line);
-    (void)fclose(in);
-    if (ok && repair && truncate(path, whole) != 0) {
+    (void)gzclose(in);
+    if (ok && repair && plain && truncate(path, whole) != 0) {
         (void)snprintf(message, message_size, "%.200s: %s", path, strerror(errno));
         ok = false;
     }
@@ -120,12 +122,12 @@ bool log_read(const char *path, const char *operator_text, const search_space *s
 
 bool log_operator(const char *path, char *operator_text, size_t size) {
     char line[512];
-    FILE *in = fopen(path, "r");
-    const bool ok = in && fgets(line, sizeof line, in) && strncmp(line, HEAD, strlen(HEAD)) == 0;
+    gzFile in = gzopen(path, "rb");
+    const bool ok = in && gzgets(in, line, sizeof line) && strncmp(line, HEAD, strlen(HEAD)) == 0;
     if (ok)
         (void)snprintf(operator_text, size, "%.*s", (int)strcspn(line + strlen(HEAD), "\n"), line + strlen(HEAD));
     if (in)
-        (void)fclose(in);
+        (void)gzclose(in);
     return ok;
 }
 

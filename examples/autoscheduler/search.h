@@ -6,6 +6,7 @@
 #define AUTOSCHEDULER_SEARCH_H
 
 #include "log.h"
+#include <signal.h>
 
 typedef enum method {
     METHOD_MODEL,  /* evolution over scored candidates; the ranker is refitted on what has been measured */
@@ -16,14 +17,14 @@ typedef enum method {
 typedef struct search_options {
     method method;
     int trials, batch;
-    int scored;                 /* candidates to score in a round */
-    uint64_t seed;              /* of what is drawn; with the trials so far it fixes a round */
-    const char *model;          /* bundle; NULL: the one that is linked in */
-    const char *log;            /* file; NULL: none */
-    const char *output;         /* C file of the fastest kernel; NULL: none */
-    FILE *progress;             /* for people; NULL: none */
-    bool terminal;              /* `progress` is one: redraw a line */
-    const volatile int *cancel; /* not 0: stop after the current round; NULL: never */
+    int scored;                          /* candidates to score in a round */
+    uint64_t seed;                       /* of what is drawn; with the trials so far it fixes a round */
+    const char *model;                   /* bundle; NULL: the one that is linked in */
+    const char *log;                     /* file; NULL: none */
+    const char *output;                  /* C file of the fastest kernel; NULL: none */
+    FILE *progress;                      /* for people; NULL: none */
+    bool terminal;                       /* `progress` is one: redraw a line */
+    const volatile sig_atomic_t *cancel; /* not 0: stop after the current round; NULL: never */
 } search_options;
 
 typedef struct search_result {

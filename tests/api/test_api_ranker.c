@@ -123,11 +123,10 @@ static bool score_by_steps(session *s, float *scores) {
     return good;
 }
 
-static void test_scores(session *s, size_t first, size_t step, const char *const *names, const char *what) {
+static void check_scores(session *s, const foreloop_gbdt *ranker, size_t first, size_t step, const char *what) {
     float expected[FIXTURE_MAX], batch[FIXTURE_MAX], single[FIXTURE_MAX], steps[FIXTURE_MAX];
     foreloop_error error = {.message = ""};
     const size_t bytes = s->fix.count * sizeof(float);
-    foreloop_gbdt *ranker = train(s, first, step, names);
     predict(s, ranker, first, step, expected);
     CHECK(foreloop_scorer_set_ranker(s->scorer, ranker, &error) == FORELOOP_OK, "%s: set: %s", what, error.message);
     CHECK(foreloop_score(s->scorer, s->workload, s->ids, s->offsets, s->fix.count, batch, NULL) == FORELOOP_OK &&
@@ -141,7 +140,68 @@ static void test_scores(session *s, size_t first, size_t step, const char *const
               foreloop_score(s->scorer, s->workload, s->ids, s->offsets, s->fix.count, batch, NULL) == FORELOOP_OK &&
               memcmp(batch, s->before, bytes) == 0,
           "%s: back to the model's own", what);
+}
+
+static void test_scores(session *s, size_t first, size_t step, const char *const *names, const char *what) {
+    foreloop_gbdt *ranker = train(s, first, step, names);
+    check_scores(s, ranker, first, step, what);
     foreloop_gbdt_close(ranker);
+}
+
+/* A ranker as text: trees that are chains of splits, on all features in turn, at values that candidates have. Trees of
+ * more than 256 leaves are walked on the values themselves; where both ways of missing values occur, a feature has two
+ * columns of codes, and many thresholds make more of them. */
+static foreloop_gbdt *chains(const session *s, size_t trees, size_t splits, foreloop_error *error) {
+    static const char *const columns[] = {"left_children", "right_children", "default_left", "split_indices",
+                                          "split_conditions"};
+    static char text[1 << 21];
+    foreloop_gbdt *ranker = NULL;
+    size_t used = 0, next = 0;
+#define PUT(...) (used += (size_t)snprintf(text + used, sizeof text - used, __VA_ARGS__))
+    PUT("{\"learner\":{\"learner_model_param\":{\"base_score\":\"0\",\"num_feature\":\"%zu\"},\"objective\":{\"name\":"
+        "\"rank:ndcg\"},\"gradient_booster\":{\"name\":\"gbtree\",\"model\":{\"trees\":[",
+        s->feature_count);
+    for (size_t t = 0; t < trees; t++, next += splits) {
+        for (size_t c = 0; c < 5; c++) {
+            PUT("%s\"%s\":[", c > 0 ? "," : t > 0 ? ",{" : "{", columns[c]);
+            /* Split k is node 2 k; its left child is a leaf, its right one the next split, or a leaf at the end. */
+            for (size_t i = 0; i < 2 * splits + 1; i++) {
+                const bool split = i % 2 == 0 && i < 2 * splits;
+                const size_t k = next + i / 2, feature = k * 7 % s->feature_count;
+                const char *comma = i > 0 ? "," : "";
+                if (c < 2)
+                    PUT("%s%lld", comma, split ? (long long)(i + 1 + c) : -1LL);
+                else if (c < 4)
+                    PUT("%s%zu", comma, !split ? 0 : c == 2 ? k / 3 % 2 : feature);
+                else
+                    PUT("%s%.9g", comma,
+                        split ? (double)s->features[k * 13 % s->fix.count * s->feature_count + feature]
+                              : (double)(i % 97) / 8 - 6);
+            }
+            PUT("]");
+        }
+        PUT("}");
+    }
+    PUT("],\"tree_info\":[");
+    for (size_t t = 0; t < trees; t++)
+        PUT("%s0", t > 0 ? "," : "");
+    PUT("]}}}}");
+#undef PUT
+    return foreloop_gbdt_open_memory(&ranker, text, used, NULL, error) == FORELOOP_OK ? ranker : NULL;
+}
+
+static void test_shapes(session *s) {
+    static const struct {
+        size_t trees, splits;
+        const char *what;
+    } shapes[] = {{3, 400, "trees that are walked"}, {5, 0, "trees without splits"}, {60, 40, "trees in many columns"}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        foreloop_error error = {.message = ""};
+        foreloop_gbdt *ranker = chains(s, shapes[i].trees, shapes[i].splits, &error);
+        if (CHECK(ranker != NULL, "%s: %s", shapes[i].what, error.message))
+            check_scores(s, ranker, 0, 1, shapes[i].what);
+        foreloop_gbdt_close(ranker);
+    }
 }
 
 static void test_errors(session *s) {
@@ -216,6 +276,7 @@ int main(int argc, char **argv) {
     test_scores(&s, 0, 1, s.names, "all features by name");
     test_scores(&s, 0, 1, NULL, "all features in order");
     test_scores(&s, 1, 3, s.names, "some features by name");
+    test_shapes(&s);
     test_states(&s);
     test_errors(&s);
     close_session(&s);

@@ -25,7 +25,7 @@ for program in "$@"; do
     name=$(basename "$program")
     case $name in
     explain_trees) good=("$model/ranker.json" $(yes nan | head -n 2000)) ;;
-    adapt_ranker) good=("$model" "$data/workload.txt" "$data/database_tuning_record.json") ;;
+    adapt_ranker | search_traces) good=("$model" "$data/workload.txt" "$data/database_tuning_record.json") ;;
     *) good=("$model" "$data/workload.txt") ;;
     esac
     first=$("$program" "${good[@]}")

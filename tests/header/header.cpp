@@ -1,5 +1,7 @@
-/* The public header must compile with nothing before it. */
+/* The public headers must compile with nothing before it. */
 #include <foreloop/foreloop.h>
+
+#include <foreloop/cuda.h>
 
 int main(void) {
     return sizeof(foreloop_error) == 512 ? 0 : 1;

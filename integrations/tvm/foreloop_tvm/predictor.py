@@ -48,7 +48,7 @@ class Program:
             return
         rounds = int(np.clip(len(self.seconds) * self.predictor.trees_per_candidate, 4, 256))
         ranker = self.predictor.library.train_ranker(self.rows, [len(self.rows)], self.seconds, objective="pairwise",
-                                                     depth=3, rounds=rounds, start=self.predictor.model.gbdt())
+                                                     depth=4, rounds=rounds, start=self.predictor.model.gbdt())
         self.scorer.set_ranker(ranker)
         if self.ranker is not None:
             self.ranker.close()
@@ -69,7 +69,7 @@ class Predictor:
     trees_per_candidate   new trees for each measured candidate
     """
 
-    def __init__(self, model=None, *, hardware=None, refit=True, trees_per_candidate=0.8):
+    def __init__(self, model=None, *, hardware=None, refit=True, trees_per_candidate=0.4):
         self.library = library()
         self.model = self.library.model(model or bundle())
         self.hardware, self.refit, self.trees_per_candidate = hardware, refit, trees_per_candidate

@@ -19,11 +19,11 @@ class SearchStrategy(PySearchStrategy):
     chance        part of a round that is drawn at random
     """
 
-    def __init__(self, predictor=None, *, evaluations=131072, explore=0.25, chance=0.05, samples=64):
+    def __init__(self, predictor=None, *, evaluations=65536, explore=0.25, chance=0.05, samples=32):
         super().__init__()
         self.predictor = predictor or Predictor()
         self.options = {"evaluations": evaluations, "explore": explore, "chance": chance, "samples": samples}
-        self.statistics = {"scored": 0, "replayed": 0, "rejected": 0}
+        self.statistics = {"scored": 0, "replayed": 0, "rejected": 0, "moved": 0}
         self.sketches = None
 
     def _initialize_with_tune_context(self, context):
@@ -81,17 +81,23 @@ class SearchStrategy(PySearchStrategy):
         self.measured.add((owner, point.tobytes()))
         schedule = replay(self.module, space.trace(point), self.context.space_generator.postprocs)
         self.statistics["replayed"] += 1
-        self.statistics["rejected"] += schedule is None
         if schedule is None:
+            self.statistics["rejected"] += 1
             return None
-        self.pending.append(space.intern(point)[0])
+        made = space.add(trace_json(schedule.trace))
+        if not np.array_equal(made, point):  # TVM has moved a block: it is another candidate, known or not
+            self.statistics["moved"] += 1
+            if (owner, made.tobytes()) in self.measured:
+                return None
+            self.measured.add((owner, made.tobytes()))
+        self.pending.append(space.intern(made)[0])
         return MeasureCandidate(schedule, ArgInfo.from_entry_func(schedule.mod, remove_preproc=True))
 
     def _order(self, count):
         """Points to be measured, most wanted first: the best, some of each sketch, some at random; then the rest."""
         ranked = [(owner, point) for _, owner, point in self.sketches.ranked()
                   if (owner, point.tobytes()) not in self.measured]
-        chance = int(np.ceil(count * self.options["chance"])) if count > 4 else 0
+        chance = int(count * self.options["chance"] + self.sketches.generator.random())
         explore = min(int(count * self.options["explore"]), 2 * len(self.sketches.sketches))
         chosen = self._spread(ranked, count - chance - explore)
         seen = {(owner, point.tobytes()) for owner, point in chosen}

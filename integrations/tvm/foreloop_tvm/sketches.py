@@ -57,7 +57,7 @@ class Sketches:
     samples         candidates of a sketch that TVM draws at the most, to see where blocks can be computed
     """
 
-    def __init__(self, program, module, design_spaces, seed, samples=64):
+    def __init__(self, program, module, design_spaces, seed, samples=32):
         self.program = program
         self.generator = np.random.default_rng(seed)
         self.sketches = []
@@ -78,12 +78,12 @@ class Sketches:
         places = [i for i, decision in enumerate(space.decisions()) if decision["kind"] == "locations"]
         missed, known = 0, space.decisions()[places[0]]["values"] if places else 0
         for i in range(samples if places else 0):
-            text = sample(module, trace, seed * 1009 + i + 1)
+            text = sample(module, trace, (seed + i) % (1 << 30) + 1)
             if text is not None:
                 space.add(text)
             values = space.decisions()[places[0]]["values"]
             missed, known = 0 if values > known else missed + 1, values
-            if missed >= samples // 3:  # it has shown most of them
+            if missed >= 8:  # it has shown most of them
                 break
 
     def find(self, trace):

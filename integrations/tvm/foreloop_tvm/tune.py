@@ -6,7 +6,7 @@ from .predictor import Predictor
 from .search_strategy import SearchStrategy
 
 
-def tune_tir(mod, target, work_dir, max_trials_global, *, predictor=None, num_trials_per_iter=16, strategy=None,
+def tune_tir(mod, target, work_dir, max_trials_global, *, predictor=None, num_trials_per_iter=8, strategy=None,
              cost_model=None, **options):
     """MetaSchedule's tune_tir. predictor: a Predictor that may know something already."""
     predictor = predictor or Predictor()
@@ -15,7 +15,7 @@ def tune_tir(mod, target, work_dir, max_trials_global, *, predictor=None, num_tr
                        **options)
 
 
-def tune_tasks(*, tasks, task_weights, work_dir, max_trials_global, predictor=None, num_trials_per_iter=16,
+def tune_tasks(*, tasks, task_weights, work_dir, max_trials_global, predictor=None, num_trials_per_iter=8,
                cost_model=None, **options):
     """MetaSchedule's tune_tasks. The tasks' own search strategies are replaced."""
     predictor = predictor or Predictor()

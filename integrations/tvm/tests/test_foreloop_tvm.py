@@ -55,8 +55,8 @@ class NoBuilder(ms.builder.PyBuilder):
     """Every candidate is built; the artifact's name stands for its program."""
 
     def build(self, build_inputs):
-        return [ms.builder.BuilderResult(hashlib.sha256(item.mod.script().encode()).hexdigest(), None)
-                for item in build_inputs]
+        return [ms.builder.BuilderResult(os.path.join(tempfile.mkdtemp(), hashlib.sha256(
+            item.mod.script().encode()).hexdigest()), None) for item in build_inputs]
 
 
 @derived_object
@@ -79,7 +79,7 @@ class NoRunner(ms.runner.PyRunner):
     def run(self, runner_inputs):
         results = []
         for item in runner_inputs:
-            number = int(str(item.artifact_path)[:8], 16)
+            number = int(os.path.basename(str(item.artifact_path))[:8], 16)
             results.append(Done(ms.runner.RunnerResult(None, "failed") if number % 16 == 0 else
                                 ms.runner.RunnerResult([1e-3 * (1 + number % 1000 / 1000)], None)))
         return results
