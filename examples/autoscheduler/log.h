@@ -25,8 +25,8 @@ void trials_close(trials *t);
 /* Whether these choices have been tried. */
 bool trials_have(const trials *t, const search_space *space, const uint16_t *choices);
 
-/* Reads what a log, plain or gzip, holds, if it is there; a last line that was cut off is forgotten, and cut off the file where
- * `repair` is set. False with a message when the file is no log of this operator or a line is damaged. */
+/* Reads what a log, plain or gzip, holds, if it is there; a last line that was cut off is forgotten, and cut off the
+ * file where `repair` is set. False with a message when the file is no log of this operator or a line is damaged. */
 bool log_read(const char *path, const char *operator_text, const search_space *space, bool repair, trials *t,
               char *message, size_t message_size);
 /* The operator that a log is of, by its first line. */

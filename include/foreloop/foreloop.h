@@ -809,8 +809,8 @@ FORELOOP_API foreloop_status foreloop_hardware_detect(foreloop_hardware *hardwar
  * kinds + the z among them + the aggregates of the action's kind, in additions. */
 typedef struct foreloop_scorer foreloop_scorer;
 
-/* `hardware` is copied; NULL takes foreloop_hardware_detect. Cost: memory of up to 8 KB x `read` (about 2 MB for many) and
- * 17 KB x kinds; where the ranker has trees of more than 256 leaves or categorical splits, 16 KB x `read` more. */
+/* `hardware` is copied; NULL takes foreloop_hardware_detect. Cost: memory of up to 8 KB x `read` (about 2 MB for many)
+ * and 17 KB x kinds; where the ranker has trees of more than 256 leaves or categorical splits, 16 KB x `read` more. */
 FORELOOP_API foreloop_status foreloop_scorer_create(foreloop_scorer **scorer, const foreloop_model *model,
                                                     const foreloop_actions *actions, const foreloop_hardware *hardware,
                                                     foreloop_error *error);

@@ -123,6 +123,25 @@ static bool score_by_steps(session *s, float *scores) {
     return good;
 }
 
+/* Whether the candidates again and again, from another one on each time, score as they should: several blocks. */
+static bool blocks_agree(session *s, const float *expected) {
+    enum { ROUNDS = 150 };
+    static uint32_t ids[ROUNDS * 4096];
+    static size_t offsets[ROUNDS * FIXTURE_MAX + 1];
+    static float scores[ROUNDS * FIXTURE_MAX];
+    const size_t count = s->fix.count, all = ROUNDS * count;
+    bool agree = true;
+    for (size_t i = 0; i < all; i++) {
+        const size_t own = (i + i / count) % count, length = s->offsets[own + 1] - s->offsets[own];
+        memcpy(ids + offsets[i], s->ids + s->offsets[own], length * sizeof *ids);
+        offsets[i + 1] = offsets[i] + length;
+    }
+    agree &= foreloop_score(s->scorer, s->workload, ids, offsets, all, scores, NULL) == FORELOOP_OK;
+    for (size_t i = 0; i < all; i++)
+        agree &= memcmp(&scores[i], &expected[(i + i / count) % count], sizeof *scores) == 0;
+    return agree;
+}
+
 static void check_scores(session *s, const foreloop_gbdt *ranker, size_t first, size_t step, const char *what) {
     float expected[FIXTURE_MAX], batch[FIXTURE_MAX], single[FIXTURE_MAX], steps[FIXTURE_MAX];
     foreloop_error error = {.message = ""};
@@ -135,6 +154,7 @@ static void check_scores(session *s, const foreloop_gbdt *ranker, size_t first, 
     for (size_t i = 0; i < s->fix.count; i++)
         (void)foreloop_score(s->scorer, s->workload, s->ids, s->offsets + i, 1, single + i, NULL);
     CHECK(memcmp(single, expected, bytes) == 0, "%s: one by one", what);
+    CHECK(blocks_agree(s, expected), "%s: in blocks", what);
     CHECK(score_by_steps(s, steps) && memcmp(steps, expected, bytes) == 0, "%s: step by step", what);
     CHECK(foreloop_scorer_set_ranker(s->scorer, NULL, &error) == FORELOOP_OK &&
               foreloop_score(s->scorer, s->workload, s->ids, s->offsets, s->fix.count, batch, NULL) == FORELOOP_OK &&

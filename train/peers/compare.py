@@ -159,8 +159,8 @@ def parse_arguments(parser=None):
     parser.add_argument("--states", type=pathlib.Path, required=True, help="cache that train/replay.py made")
     parser.add_argument("--stores", type=pathlib.Path, required=True, help="cache that train/peers/per_store.py made")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of cached scores")
-    parser.add_argument("--peers", type=lambda text: text.split(","), default=list(PEERS), metavar="NAME,NAME",
-                        help="(default: all)")
+    parser.add_argument("--peers", type=lambda text: [name for name in text.split(",") if name], default=list(PEERS),
+                        metavar="NAME,NAME", help="(default: all)")
     parser.add_argument("--seeds", type=int, default=2, help="of each peer, averaged (default %(default)s)")
     parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")

@@ -374,7 +374,7 @@ static void test_refused(void) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char message[256] = "";
         const bool built = operator_build(texts[i], &p, message, sizeof message);
-        CHECK(!built && message[0], "refused: \"%s\" (%s)", texts[i], message);
+        CHECK(!built && message[0], "operator %zu is refused", i);
     }
 }
 

@@ -440,6 +440,10 @@ static void test_summary(void) {
     check_summary("too long for a vector, so a loop like others", BODY("4", "64"),
                   PRODUCTS " vector=1 registers=40 unrolled=40 unrolled_spatial=40 unrolled_reduction=1 code=40 "
                            "room_5=1.625 room_4=0.40625 room_3=0.1015625\n");
+    check_summary("both annotations just reached", BODY("8", "20"),
+                  PRODUCTS
+                  " vector=8 registers=5 unrolled=20 unrolled_spatial=5 unrolled_reduction=4 code=20 room_5=4.2 "
+                  "room_4=1.05 room_3=0.2625\n");
     check_summary("vectors without unrolling", ANNOTATE("vectorize", "64"), PRODUCTS " vector=8 registers=5\n");
     check_summary("unrolling without vectors is not what MetaSchedule does", ANNOTATE("unroll_explicit", "64"),
                   PRODUCTS "\n");
