@@ -76,7 +76,6 @@ class Method:
         self.seconds, self.waiting, self.batch, self.results = [], [], [], []
         self.best, self.ended = (math.inf, None), False
         self.outside = {"wall": 0.0, "cpu": 0.0}
-        self.measuring = 0.0
         self._outside(lambda: self.context.pre_tuning(trials, a_round, None, self.database, cost_model))
 
     def _outside(self, work):
@@ -87,23 +86,21 @@ class Method:
         self.outside["cpu"] += time.process_time() - cpu
         return result
 
-    def chunk(self, builder, runner, target):
-        """Measures the next candidates; False when there are none."""
+    def chunk(self):
+        """The next candidates to be measured; empty when there are none."""
         if not self.waiting and not self.ended:
             self.batch = list(self._outside(self.context.generate_measure_candidates) or [])
             self.waiting, self.results = list(self.batch), []
             self.ended = not self.batch
         chunk, self.waiting = self.waiting[:CHUNK], self.waiting[CHUNK:]
-        if not chunk:
-            return False
-        begin = time.perf_counter()
-        results = measure(chunk, builder, runner, target)
-        self.measuring += time.perf_counter() - begin
+        return chunk
+
+    def take(self, chunk, results, target):
+        """Their results."""
         for candidate, result in zip(chunk, results):
             self._take(candidate, result, target)
-        if not self.waiting:
+        if chunk and not self.waiting:
             self._outside(self._learn)
-        return True
 
     def _take(self, candidate, result, target):
         from tvm.s_tir import meta_schedule as ms
@@ -240,23 +237,31 @@ def run_unit(name, seed, trials, arguments, builder, runner, target):
                for method in arguments.methods.split(",")]
     # The order changes with the seed, so that none always comes first.
     methods = methods[seed % len(methods):] + methods[:seed % len(methods)]
-    begin = time.time()
-    while any([method.chunk(builder, runner, target) for method in methods]):
+    begin, measuring_time = time.time(), 0.0
+    while True:
+        chunks = [method.chunk() for method in methods]
+        if not any(chunks):
+            break
+        started = time.perf_counter()
+        # Together, because the builder starts new processes each time, and they take long to load TVM.
+        results = measure([candidate for chunk in chunks for candidate in chunk], builder, runner, target)
+        measuring_time += time.perf_counter() - started
+        for method, chunk in zip(methods, chunks):
+            method.take(chunk, results[:len(chunk)], target)
+            results = results[len(chunk):]
         done = "  ".join(f"{m.name} {len(m.seconds)}: {m.best[0] * 1e3:.3f} ms" for m in methods)
         print(f"{name}, seed {seed}, {time.time() - begin:.0f} s:  {done}", flush=True)
-    again = {method.name: [] for method in methods}
-    for _ in range(3):
-        for method in methods:
-            if method.best[1] is not None:
-                result, = measure([method.best[1]], builder, runner, target)
-                again[method.name].append(median_seconds(result))
+    again, found = {method.name: [] for method in methods}, [m for m in methods if m.best[1] is not None]
+    for method, result in zip(3 * found, measure([m.best[1] for m in 3 * found], builder, runner, target)):
+        again[method.name].append(median_seconds(result))
     unit = {"subgraph": name, "signature": signature, "seed": seed, "trials": trials, "cpu": measuring.processor(),
             "mcpu": str(target.attrs["mcpu"]), "threads": arguments.threads,
-            "date": datetime.date.today().isoformat(), "tvm": tvm.__version__, "methods": {}}
+            "date": datetime.date.today().isoformat(), "tvm": tvm.__version__, "measuring": measuring_time,
+            "methods": {}}
     for method in methods:
         unit["methods"][method.name] = {
             "seconds": method.seconds, "best_again": again[method.name], "outside": method.outside,
-            "measuring": method.measuring, "statistics": getattr(method.strategy, "statistics", None)}
+            "statistics": getattr(method.strategy, "statistics", None)}
         method.close()
     return unit
 
