@@ -12,7 +12,8 @@ typedef struct actions_options {
 
 static const cli_option options[] = {
     {"records", 'r', CLI_TEXT, offsetof(actions_options, records), "FILE",
-     "A database_tuning_record.json of TVM MetaSchedule, an Ansor log, or a\nhost's own records, plain or gzip (- for standard input)."},
+     "A database_tuning_record.json of TVM MetaSchedule, an Ansor log, or a\nhost's own records, plain or gzip (- for "
+     "standard input)."},
     {"full-trace", 0, CLI_FLAG, offsetof(actions_options, full_trace), NULL,
      "Show what follows EnterPostproc as it stands, instead of one\npostprocess action."},
     {"json", 0, CLI_FLAG, offsetof(actions_options, json), NULL,
