@@ -460,23 +460,7 @@ static void test_creation_errors(void) {
 }
 
 #ifdef FORELOOP_CUDA_EMULATED
-#include "failing_allocator.h"
-
-static void *allocate_on_device(void *user, size_t size) {
-    failing_allocator *memory = user;
-    void *pointer = NULL;
-    if (memory->calls++ >= memory->fail_at || cudaMalloc(&pointer, size) != cudaSuccess) {
-        memory->failed = 1;
-        return NULL;
-    }
-    memory->live++;
-    return pointer;
-}
-
-static void release_on_device(void *user, void *pointer) {
-    ((failing_allocator *)user)->live--;
-    cudaFree(pointer);
-}
+#include "failing_device.h"
 
 /* Every allocation on the host and on the GPU fails once. */
 static void test_memory(void) {
@@ -492,7 +476,7 @@ static void test_memory(void) {
             failing_allocator host = {.fail_at = which == 0 ? n : SIZE_MAX};
             failing_allocator device_memory = {.fail_at = which == 1 ? n : SIZE_MAX};
             const foreloop_allocator allocator = failing_allocator_use(&host);
-            const foreloop_cuda_allocator device_allocator = {allocate_on_device, release_on_device, &device_memory};
+            const foreloop_cuda_allocator device_allocator = failing_device_use(&device_memory);
             foreloop_cuda_options options;
             foreloop_error error = {.message = ""};
             device_encoder device = {NULL, NULL};

@@ -2,28 +2,7 @@
  * nothing; the caller's functions and the caller's arena are all that device memory comes from. */
 #include "../api/engine.h"
 #include "cuda_test.h"
-#include "failing_allocator.h"
-
-typedef struct device_memory {
-    size_t fail_at, calls, live;
-    int failed;
-} device_memory;
-
-static void *device_allocate(void *user, size_t size) {
-    device_memory *memory = user;
-    void *pointer = NULL;
-    if (memory->calls++ >= memory->fail_at || cudaMalloc(&pointer, size) != cudaSuccess) {
-        memory->failed = 1;
-        return NULL;
-    }
-    memory->live++;
-    return pointer;
-}
-
-static void device_release(void *user, void *pointer) {
-    ((device_memory *)user)->live--;
-    cudaFree(pointer);
-}
+#include "failing_device.h"
 
 static engine cpu;
 
@@ -92,8 +71,8 @@ static void failing_host(void) {
 static void failing_device(void) {
     size_t n = 0, held, good = 0;
     for (;; n++) {
-        device_memory memory = {.fail_at = n};
-        const foreloop_cuda_allocator allocator = {device_allocate, device_release, &memory};
+        failing_allocator memory = {.fail_at = n};
+        const foreloop_cuda_allocator allocator = failing_device_use(&memory);
         foreloop_cuda_options options;
         foreloop_error error = {.message = ""};
         foreloop_cuda_options_init(&options, sizeof options);
