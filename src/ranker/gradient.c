@@ -1,8 +1,8 @@
 /* LambdaRank: the gradients of pairs of a group's rows, and of squared error; then their packing. */
 #include "ranker/gradient.h"
+#include "common/random.h"
 #include "common/sort.h"
 #include "ranker/bins.h"
-#include "common/random.h"
 #include <math.h>
 #include <string.h>
 
