@@ -3,9 +3,11 @@
 #include "codegen.h"
 #include "commands.h"
 #include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef void sgemm_function(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a,
                             int lda, const float *b, int ldb, float beta, float *c, int ldc);
@@ -33,8 +35,10 @@ static bool load_openblas(void) {
     char *(*name)(void);
     choose_kernels();
     void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    if (!library || !(symbol = dlsym(library, "openblas_set_num_threads")))
+    if (!library || !(symbol = dlsym(library, "openblas_set_num_threads"))) {
+        fprintf(stderr, "OpenBLAS: %s\n", library ? "no such library" : dlerror());
         return false;
+    }
     memcpy(&set_threads, &symbol, sizeof set_threads);
     set_threads(matrices.threads);
     symbol = dlsym(library, "openblas_get_parallel");
@@ -72,18 +76,16 @@ static bool is_matrices(const search_space *space) {
 }
 
 static void measure_plain(runner *r, const program *p, measurement *m) {
-    char path[512];
-    (void)snprintf(path, sizeof path, "%.400s/plain.c", r->directory);
-    FILE *out = fopen(path, "w");
-    const char *error = out ? generate_c(p, out) : "cannot write the C file";
-    if (out && fclose(out) != 0 && !error)
-        error = "cannot write the C file";
+    char path[FILE_PATH_SIZE + 64];
+    whole_file w;
+    const char *error = NULL;
+    (void)snprintf(path, sizeof path, "%s/plain_%ld.c", r->directory, (long)getpid());
     *m = (measurement){.count = 0};
-    if (error)
-        (void)snprintf(m->error, sizeof m->error, "%s", error);
-    else
+    if (whole_open(&w, path) && (error = generate_c(p, w.out), whole_close(&w, !error)))
         runner_measure_file(r, path, "-O3", m);
-    (void)remove(path);
+    else
+        (void)snprintf(m->error, sizeof m->error, "cannot write the C file: %.60s", error ? error : strerror(errno));
+    (void)unlink(path);
 }
 
 static void print(const options *o, const char *name, const measurement *m, bool first) {
@@ -101,7 +103,7 @@ int command_baseline(const options *o) {
     search_space space;
     measurement m;
     char message[512];
-    if (o->argument_count != 1 || !open_operator(o->arguments[0], &space))
+    if (!open_only_operator(o, &space))
         return 2;
     runner *r = calloc(1, sizeof *r);
     schedule *parallel = calloc(1, sizeof *parallel);
@@ -110,8 +112,10 @@ int command_baseline(const options *o) {
         fprintf(stderr, "autoscheduler: not enough memory\n");
     else if (!runner_open(r, &space.initial, &o->measure, message, sizeof message))
         fprintf(stderr, "autoscheduler: %s\n", message);
-    else
-        ok = true;
+    else if (!(ok = runner_begin(r, message, sizeof message))) {
+        fprintf(stderr, "autoscheduler: %s\n", message);
+        runner_close(r);
+    }
     if (ok) {
         printf(o->json ? "{" : "");
         measure_plain(r, &space.initial, &m);

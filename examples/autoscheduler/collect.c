@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { PATH_SIZE = 512, MAX_OPERATOR = 256 };
+enum { PATH_SIZE = FILE_PATH_SIZE, MAX_OPERATOR = 256 };
 
 static bool complain(const char *path) {
     fprintf(stderr, "autoscheduler: %s: %s\n", path, strerror(errno));
@@ -21,12 +21,12 @@ static bool complain(const char *path) {
 
 static bool write_workload(const char *folder, const program *p) {
     char path[PATH_SIZE + 32];
+    whole_file w;
     (void)snprintf(path, sizeof path, "%s/workload.txt", folder);
-    FILE *out = fopen(path, "w");
-    if (!out)
+    if (!whole_open(&w, path))
         return complain(path);
-    print_program(p, out);
-    return fclose(out) == 0 || complain(path);
+    print_program(p, w.out);
+    return whole_close(&w, true) || complain(path);
 }
 
 static void processor(char *name, size_t size) {
@@ -51,26 +51,28 @@ static bool write_meta(const char *folder, const char *operator_text, const opti
     processor(cpu, sizeof cpu);
     if (gmtime_r(&today, &broken))
         (void)strftime(date, sizeof date, "%Y-%m-%d", &broken);
-    FILE *out = fopen(path, "w");
-    if (!out)
+    whole_file w;
+    if (!whole_open(&w, path))
         return complain(path);
-    fprintf(out,
+    fprintf(w.out,
             "{\"name\": \"%s\", \"host\": \"autoscheduler\", \"cpu\": \"%s\", \"mcpu\": \"%s\", \"threads\": %d, "
             "\"records\": %d, \"date\": \"%s\"}\n",
             operator_text, cpu, cpu, o->measure.threads, found->trials, date);
-    return fclose(out) == 0 || complain(path);
+    return whole_close(&w, true) || complain(path);
 }
 
 static bool collect_operator(const options *o, const char *operator_text) {
-    char name[MAX_OPERATOR], folder[PATH_SIZE], log[PATH_SIZE + 32], message[512] = "not enough memory";
+    char name[MAX_OPERATOR], folder[PATH_SIZE], log[PATH_SIZE + 32], message[512] = "";
     search_space space;
     search_result found;
     if (!open_operator(operator_text, &space))
         return false;
     operator_name(operator_text, name, sizeof name);
-    (void)snprintf(folder, sizeof folder, "%.200s/%s", o->out, name);
+    (void)snprintf(folder, sizeof folder, "%s/%s", o->out, name);
     (void)snprintf(log, sizeof log, "%s/records.jsonl", folder);
     runner *r = calloc(1, sizeof *r);
+    if (!r)
+        (void)snprintf(message, sizeof message, "not enough memory");
     bool ok =
         (mkdir(folder, 0777) == 0 || errno == EEXIST || complain(folder)) && write_workload(folder, &space.initial);
     if (ok && (ok = r && runner_open(r, &space.initial, &o->measure, message, sizeof message))) {
@@ -84,7 +86,7 @@ static bool collect_operator(const options *o, const char *operator_text) {
         if (ok && found.trials >= how.trials)
             ok = write_meta(folder, operator_text, o, &found);
     }
-    if (!ok)
+    if (!ok && message[0])
         fprintf(stderr, "autoscheduler: %s: %s\n", operator_text, message);
     free(r);
     space_close(&space);
@@ -108,10 +110,18 @@ int command_collect(const options *o) {
         return 1;
     }
     while (!(o->search.cancel && *o->search.cancel) && fgets(line, sizeof line, in)) {
-        line[strcspn(line, "\n")] = 0;
+        const size_t length = strcspn(line, "\r\n");
+        if (length == sizeof line - 1) {
+            fprintf(stderr, "autoscheduler: %s: a line longer than an operator\n", o->arguments[0]);
+            status = 1;
+            break;
+        }
+        line[length] = 0;
         if (line[0] && line[0] != '#' && !collect_operator(o, line))
             status = 1;
     }
+    if (ferror(in))
+        status = !complain(o->arguments[0]);
     (void)fclose(in);
     return status;
 }
@@ -185,14 +195,16 @@ static void write_state(void *user, const schedule *s) {
 
 /* The states of one log: OUT/NAME.texts.jsonl.gz and OUT/NAME.jsonl.gz, as train/replay.py writes them. */
 static bool write_states(const char *folder, const char *operator_text, const search_space *space, const trials *done) {
-    char name[MAX_OPERATOR], path[PATH_SIZE];
+    char name[MAX_OPERATOR], paths[2][PATH_SIZE], partial[2][PATH_SIZE + 32];
     states t = {.line = 0};
     schedule *s = calloc(1, sizeof *s);
     operator_name(operator_text, name, sizeof name);
-    (void)snprintf(path, sizeof path, "%.200s/%s.texts.jsonl.gz", folder, name);
-    t.texts = gzopen(path, "wb");
-    (void)snprintf(path, sizeof path, "%.200s/%s.jsonl.gz", folder, name);
-    t.paths = gzopen(path, "wb");
+    (void)snprintf(paths[0], sizeof *paths, "%s/%s.texts.jsonl.gz", folder, name);
+    (void)snprintf(paths[1], sizeof *paths, "%s/%s.jsonl.gz", folder, name);
+    for (int i = 0; i < 2; i++)
+        partial_name(paths[i], partial[i], sizeof *partial);
+    t.texts = gzopen(partial[0], "wb");
+    t.paths = t.texts ? gzopen(partial[1], "wb") : NULL;
     bool ok = s && t.texts && t.paths;
     for (int i = 0; ok && i < done->count; i++) {
         t.kept = 0;
@@ -206,7 +218,18 @@ static bool write_states(const char *folder, const char *operator_text, const se
     ok = (!t.paths || gzclose(t.paths) == Z_OK) && ok;
     free(t.known);
     free(s);
-    return ok || complain(path);
+    ok = partial_end(partial[0], paths[0], ok);
+    ok = partial_end(partial[1], paths[1], ok);
+    return ok || complain(paths[1]);
+}
+
+/* Whether this is the operator of an earlier folder, whose states these would replace. */
+static bool is_known(char (*names)[MAX_OPERATOR], int count, const char *operator_text) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], operator_text) == 0)
+            return true;
+    (void)snprintf(names[count], sizeof *names, "%s", operator_text);
+    return false;
 }
 
 int command_states(const options *o) {
@@ -217,21 +240,34 @@ int command_states(const options *o) {
     }
     if (mkdir(o->out, 0777) != 0 && errno != EEXIST)
         return !complain(o->out);
-    for (int i = 0; i < o->argument_count; i++) {
+    char(*names)[MAX_OPERATOR] = calloc((size_t)o->argument_count, sizeof *names);
+    if (!names) {
+        fprintf(stderr, "autoscheduler: not enough memory\n");
+        return 1;
+    }
+    for (int i = 0, known = 0; i < o->argument_count; i++) {
         char path[PATH_SIZE], operator_text[MAX_OPERATOR], message[512];
         search_space space;
         trials done = {.items = NULL};
-        (void)snprintf(path, sizeof path, "%.400s/records.jsonl", o->arguments[i]);
+        (void)snprintf(path, sizeof path, "%.1000s/records.jsonl", o->arguments[i]);
         if (access(path, R_OK) != 0)
-            (void)snprintf(path, sizeof path, "%.400s/records.jsonl.gz", o->arguments[i]);
-        if (!log_operator(path, operator_text, sizeof operator_text)) {
-            fprintf(stderr, "autoscheduler: %s: no log of the autoscheduler\n", path);
+            (void)snprintf(path, sizeof path, "%.1000s/records.jsonl.gz", o->arguments[i]);
+        if (!log_operator(path, operator_text, sizeof operator_text, message, sizeof message)) {
+            fprintf(stderr, "autoscheduler: %s\n", message);
             status = 1;
             continue;
         }
-        if (!open_operator(operator_text, &space))
-            return 1;
-        if (!log_read(path, operator_text, &space, false, &done, message, sizeof message)) {
+        if (is_known(names, known, operator_text)) {
+            fprintf(stderr, "autoscheduler: %s: %s again; give each operator once\n", path, operator_text);
+            status = 1;
+            continue;
+        }
+        known++;
+        if (!open_operator(operator_text, &space)) {
+            status = 1;
+            continue;
+        }
+        if (!log_read(path, operator_text, &space, &done, message, sizeof message)) {
             fprintf(stderr, "autoscheduler: %s\n", message);
             status = 1;
         } else if (!write_states(o->out, operator_text, &space, &done))
@@ -239,5 +275,6 @@ int command_states(const options *o) {
         trials_close(&done);
         space_close(&space);
     }
+    free(names);
     return status;
 }

@@ -22,6 +22,13 @@ bool open_operator(const char *text, search_space *space) {
     return ok;
 }
 
+bool open_only_operator(const options *o, search_space *space) {
+    if (o->argument_count == 1)
+        return open_operator(o->arguments[0], space);
+    fprintf(stderr, "autoscheduler: %s takes one operator, in quotes\n", o->command);
+    return false;
+}
+
 static void print_result(const options *o, const search_result *found, const measure_clock *clock) {
     if (!o->json) {
         printf("best %.6g ms after %d trials, %d of them failed; %ld candidates scored\n", 1e3 * found->best,
@@ -47,18 +54,13 @@ int command_search(const options *o) {
     search_space space;
     search_result found;
     char message[512];
-    runner *r = calloc(1, sizeof *r);
     int status = 1;
-    if (o->argument_count != 1 || !r) {
-        fprintf(stderr, "autoscheduler: search takes one operator, in quotes\n");
-        free(r);
+    if (!open_only_operator(o, &space))
         return 2;
-    }
-    if (!open_operator(o->arguments[0], &space)) {
-        free(r);
-        return 2;
-    }
-    if (runner_open(r, &space.initial, &o->measure, message, sizeof message)) {
+    runner *r = calloc(1, sizeof *r);
+    if (!r)
+        fprintf(stderr, "autoscheduler: not enough memory\n");
+    else if (runner_open(r, &space.initial, &o->measure, message, sizeof message)) {
         const measurer by = measurer_of(r);
         if (search_run(o->arguments[0], &space, &by, &o->search, &found, message, sizeof message)) {
             print_result(o, &found, &r->clock);
@@ -76,7 +78,7 @@ int command_search(const options *o) {
 int command_show(const options *o) {
     search_space space;
     double candidates = 1;
-    if (o->argument_count != 1 || !open_operator(o->arguments[0], &space))
+    if (!open_only_operator(o, &space))
         return 2;
     print_program(&space.initial, stdout);
     printf("\n# decisions:");

@@ -13,5 +13,7 @@ int command_replay(const options *o);
 
 /* Builds the operator and its space, complaining on standard error. */
 bool open_operator(const char *text, search_space *space);
+/* Of a command that takes one operator and no more. */
+bool open_only_operator(const options *o, search_space *space);
 
 #endif

@@ -2,9 +2,12 @@
 #include "log.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -73,59 +76,68 @@ static bool complain(char *message, size_t size, const char *path, int line, con
     return false;
 }
 
-bool log_read(const char *path, const char *operator_text, const search_space *space, bool repair, trials *t,
-              char *message, size_t message_size) {
-    gzFile in = gzopen(path, "rb");
-    if (!in && errno == ENOENT)
-        return true;
-    char *line = in ? malloc(MAX_LINE) : NULL;
-    if (!line) {
-        (void)snprintf(message, message_size, "%.200s: %s", path, in ? "not enough memory" : strerror(errno));
-        if (in)
-            (void)gzclose(in);
-        return false;
-    }
-    bool ok = true;
-    z_off_t whole = 0; /* bytes of whole lines */
+/* Reads lines to the end or to one that was cut off; `whole` gets the bytes before that. */
+static bool read_lines(gzFile in, const char *path, const char *operator_text, const search_space *space, trials *t,
+                       z_off_t *whole, char *message, size_t message_size) {
+    char *line = malloc(MAX_LINE), head[512];
+    bool ok = line != NULL;
+    (void)snprintf(head, sizeof head, "%s%.400s\n", HEAD, operator_text);
+    if (!ok)
+        (void)complain(message, message_size, path, 0, "not enough memory");
+    *whole = 0;
     for (int number = 1; ok && gzgets(in, line, MAX_LINE); number++) {
         const size_t length = strlen(line);
-        if (length == 0 || line[length - 1] != '\n') {
-            if (!gzeof(in))
-                ok = complain(message, message_size, path, number, "longer than a record, or not text");
-            break; /* cut off */
-        }
-        whole = gztell(in);
-        line[length - 1] = 0;
-        if (number == 1) {
-            if (strncmp(line, HEAD, strlen(HEAD)) != 0)
-                ok = complain(message, message_size, path, number, "this is no log of the autoscheduler");
-            else if (strcmp(line + strlen(HEAD), operator_text) != 0)
-                ok = complain(message, message_size, path, number, "the log of another operator");
-            continue;
-        }
+        const bool cut = length == 0 || line[length - 1] != '\n';
         trial item;
-        const char *error = read_trial(line, length - 1, space, &item);
+        const char *error = NULL;
+        if (cut && !gzeof(in))
+            error = "longer than a record, or not text";
+        else if (number == 1 && strncmp(line, HEAD, length < strlen(HEAD) ? length : strlen(HEAD)) != 0)
+            error = "this is no log of the autoscheduler";
+        else if (number == 1 && strncmp(line, head, length) != 0)
+            error = "the log of another operator";
+        else if (cut)
+            break;
+        else if (number > 1 && !(error = read_trial(line, length - 1, space, &item)) && !trials_add(t, &item))
+            error = "not enough memory";
         if (error)
             ok = complain(message, message_size, path, number, error);
-        else if (!trials_add(t, &item))
-            ok = complain(message, message_size, path, number, "not enough memory");
+        *whole = gztell(in);
     }
-    const bool plain = gzdirect(in) != 0;
     free(line);
-    (void)gzclose(in);
-    if (ok && repair && plain && truncate(path, whole) != 0) {
-        (void)snprintf(message, message_size, "%.200s: %s", path, strerror(errno));
+    int damage = Z_OK;
+    (void)gzerror(in, &damage);
+    if (ok && damage != Z_OK && damage != Z_STREAM_END) {
+        (void)snprintf(message, message_size, "%.200s: %s", path,
+                       damage == Z_ERRNO ? strerror(errno) : "compressed data that is damaged or cut off");
         ok = false;
     }
     return ok;
 }
 
-bool log_operator(const char *path, char *operator_text, size_t size) {
-    char line[512];
+bool log_read(const char *path, const char *operator_text, const search_space *space, trials *t, char *message,
+              size_t message_size) {
+    z_off_t whole;
     gzFile in = gzopen(path, "rb");
+    if (!in) {
+        (void)snprintf(message, message_size, "%.200s: %s", path, strerror(errno));
+        return false;
+    }
+    const bool ok = read_lines(in, path, operator_text, space, t, &whole, message, message_size);
+    (void)gzclose(in);
+    return ok;
+}
+
+bool log_operator(const char *path, char *operator_text, size_t size, char *message, size_t message_size) {
+    char line[512] = "";
+    gzFile in = gzopen(path, "rb");
+    errno = in ? 0 : errno;
     const bool ok = in && gzgets(in, line, sizeof line) && strncmp(line, HEAD, strlen(HEAD)) == 0;
     if (ok)
         (void)snprintf(operator_text, size, "%.*s", (int)strcspn(line + strlen(HEAD), "\n"), line + strlen(HEAD));
+    else
+        (void)snprintf(message, message_size, "%.200s: %s", path,
+                       !line[0] && errno ? strerror(errno) : "this is no log of the autoscheduler");
     if (in)
         (void)gzclose(in);
     return ok;
@@ -133,15 +145,80 @@ bool log_operator(const char *path, char *operator_text, size_t size) {
 
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
-FILE *log_open(const char *path, const char *operator_text, char *message, size_t message_size) {
-    FILE *out = fopen(path, "a");
-    if (out && fseek(out, 0, SEEK_END) == 0 && ftell(out) == 0 &&
-        (fprintf(out, "%s%s\n", HEAD, operator_text) < 0 || fflush(out) != 0)) {
-        (void)fclose(out);
-        out = NULL;
+/* The process that holds the lock of a file, where the system tells; else 0. */
+static long holder(unsigned long file) {
+    char line[256];
+    long process = 0, found = 0;
+    unsigned long locked;
+    FILE *in = fopen("/proc/locks", "r");
+    while (in && !found && fgets(line, sizeof line, in))
+        if (sscanf(line, "%*d: FLOCK %*s %*s %ld %*x:%*x:%lu", &process, &locked) == 2 && locked == file)
+            found = process;
+    if (in)
+        (void)fclose(in);
+    return found;
+}
+
+/* Locks the log for as long as the process lives; NULL, or what stands against it. */
+static const char *take(int log, struct stat *is, char *text, size_t size) {
+    if (fstat(log, is) != 0)
+        return strerror(errno);
+    if (!S_ISREG(is->st_mode))
+        return "it is no regular file";
+    if (flock(log, LOCK_EX | LOCK_NB) == 0)
+        return fstat(log, is) == 0 ? NULL : strerror(errno);
+    if (errno != EWOULDBLOCK)
+        return strerror(errno);
+    const long process = holder((unsigned long)is->st_ino);
+    char who[32] = "";
+    if (process > 0)
+        (void)snprintf(who, sizeof who, ", process %ld", process);
+    (void)snprintf(text, size, "another run uses this log%s; wait for it, end it, or name another file", who);
+    return text;
+}
+
+/* Reads what the log holds, cuts off a line that is not whole, and writes the first one of a log that is new. */
+static bool go_on(int log, const struct stat *is, const char *path, const char *operator_text,
+                  const search_space *space, trials *t, char *message, size_t message_size) {
+    char head[512];
+    z_off_t whole = 0;
+    const int copy = dup(log);
+    gzFile in = copy >= 0 ? gzdopen(copy, "rb") : NULL;
+    if (!in && copy >= 0)
+        (void)close(copy);
+    bool ok = in && read_lines(in, path, operator_text, space, t, &whole, message, message_size);
+    if (ok && !gzdirect(in)) {
+        (void)snprintf(message, message_size, "%.200s is compressed: unpack it to go on from it", path);
+        ok = false;
     }
-    if (!out)
-        (void)snprintf(message, message_size, "%.200s: %s", path, strerror(errno));
+    if (in)
+        (void)gzclose(in);
+    if (!ok)
+        return false;
+    const int size = snprintf(head, sizeof head, "%s%.400s\n", HEAD, operator_text);
+    errno = ENOSPC; /* of a write that ends early */
+    return (whole == is->st_size || ftruncate(log, whole) == 0) &&
+           (whole > 0 || write(log, head, (size_t)size) == size);
+}
+
+FILE *log_open(const char *path, const char *operator_text, const search_space *space, trials *t, char *message,
+               size_t message_size) {
+    struct stat is = {.st_size = -1};
+    char text[128];
+    FILE *out = NULL;
+    const int log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const char *error = log < 0 ? strerror(errno) : take(log, &is, text, sizeof text);
+    message[0] = 0;
+    if (error)
+        (void)snprintf(message, message_size, "%.200s: %s", path, error);
+    else if (!go_on(log, &is, path, operator_text, space, t, message, message_size) || !(out = fdopen(log, "a"))) {
+        if (!message[0])
+            (void)snprintf(message, message_size, "cannot write %.200s: %s", path, strerror(errno));
+        if (is.st_size == 0)
+            (void)unlink(path); /* without its first line it is of no use */
+    }
+    if (!out && log >= 0)
+        (void)close(log);
     return out;
 }
 

@@ -25,15 +25,17 @@ void trials_close(trials *t);
 /* Whether these choices have been tried. */
 bool trials_have(const trials *t, const search_space *space, const uint16_t *choices);
 
-/* Reads what a log, plain or gzip, holds, if it is there; a last line that was cut off is forgotten, and cut off the
- * file where `repair` is set. False with a message when the file is no log of this operator or a line is damaged. */
-bool log_read(const char *path, const char *operator_text, const search_space *space, bool repair, trials *t,
-              char *message, size_t message_size);
-/* The operator that a log is of, by its first line. */
-bool log_operator(const char *path, char *operator_text, size_t size);
-/* Opens for appending, with the first line if the file is new. NULL with a message. */
-FILE *log_open(const char *path, const char *operator_text, char *message, size_t message_size);
-/* Appends one trial; false when it could not be written. */
+/* Reads what a log, plain or gzip, holds; a last line that was cut off is forgotten. False with a message when it
+ * cannot be read, is no log of this operator, or a line is damaged. */
+bool log_read(const char *path, const char *operator_text, const search_space *space, trials *t, char *message,
+              size_t message_size);
+/* The operator that a log is of, by its first line. False with a message. */
+bool log_operator(const char *path, char *operator_text, size_t size, char *message, size_t message_size);
+/* Opens a plain log, made if it is missing, to go on from it: reads it, and cuts off a line that is not whole. It is
+ * this process's alone until it is closed or the process ends, however that comes. NULL with a message. */
+FILE *log_open(const char *path, const char *operator_text, const search_space *space, trials *t, char *message,
+               size_t message_size);
+/* Appends one trial; false with errno when it could not be written. */
 bool log_write(FILE *log, const search_space *space, const uint16_t *choices, const schedule *s, const measurement *m);
 
 #endif

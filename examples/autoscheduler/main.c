@@ -3,6 +3,7 @@
  * README.md says how to use it and how it is made.
  */
 #include "commands.h"
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,14 @@ static const struct {
 } COMMANDS[] = {{"search", command_search},   {"show", command_show},     {"baseline", command_baseline},
                 {"collect", command_collect}, {"states", command_states}, {"replay", command_replay}};
 
+/* What was printed may not have arrived. */
+static int finish(int status) {
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "autoscheduler: cannot write the output: %s\n", strerror(errno));
+    return status ? status : 1;
+}
+
 int main(int argc, char **argv) {
     options o;
     const int status = options_read(&o, argc, argv);
@@ -31,7 +40,7 @@ int main(int argc, char **argv) {
     o.search.cancel = &interrupted;
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++)
         if (strcmp(COMMANDS[i].name, o.command) == 0)
-            return COMMANDS[i].run(&o);
+            return finish(COMMANDS[i].run(&o));
     fprintf(stderr, "autoscheduler: unknown command %s; --help lists them\n", o.command);
     return 2;
 }

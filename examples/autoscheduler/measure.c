@@ -13,6 +13,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -23,7 +26,7 @@ static const double MIN_REPEAT = 0.002; /* seconds: a repeat runs the kernel as 
 static const double SLOW = 0.1;         /* kernels slower than this are repeated once */
 static const double HOLD = 2;           /* the lock is handed on after so long */
 static const double TOLERANCE = 1e-4;   /* of an output, relative to 1 + its size */
-enum { PATH_SIZE = RUNNER_PATH_SIZE + 64, REALTIME_PRIORITY = 50 };
+enum { PATH_SIZE = FILE_PATH_SIZE + 64, REALTIME_PRIORITY = 50 };
 
 double now(void) {
     struct timespec t;
@@ -47,6 +50,11 @@ double median(const measurement *m) {
 static void fail(measurement *m, const char *error) {
     m->count = 0;
     (void)snprintf(m->error, sizeof m->error, "%s", error);
+}
+
+static void fail_host(measurement *m, const char *error) {
+    fail(m, error);
+    m->host = true;
 }
 
 /* ---- The lock ---------------------------------------------------------------------------------------------------- */
@@ -207,9 +215,16 @@ static void run_once(const runner *r, const program *p, kernel_function *kernel,
 
 typedef void child_task(const runner *r, const program *p, kernel_function *kernel, measurement *m);
 
-static void child(const runner *r, const program *p, const char *library, kernel_function *kernel, child_task *task,
-                  int out) {
+static void child(const runner *r, pid_t parent, const program *p, const char *library, kernel_function *kernel,
+                  child_task *task, int out) {
     measurement m = {.count = 0};
+#ifdef __linux__
+    /* It holds the parent's locks, so it ends with it. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(1);
+#else
+    (void)parent;
+#endif
     char threads[16];
     (void)snprintf(threads, sizeof threads, "%d", r->options.threads);
     (void)setenv("OMP_NUM_THREADS", threads, 1);
@@ -239,19 +254,19 @@ static void run_in_child(const runner *r, const program *p, const char *library,
                          child_task *task, measurement *m) {
     int ends[2], status = 0;
     if (pipe(ends) != 0) {
-        fail(m, "no pipe");
+        fail_host(m, "no pipe");
         return;
     }
-    const pid_t pid = fork();
+    const pid_t parent = getpid(), pid = fork();
     if (pid < 0) {
-        fail(m, "no process");
+        fail_host(m, "no process");
         (void)close(ends[0]);
         (void)close(ends[1]);
         return;
     }
     if (pid == 0) {
         (void)close(ends[0]);
-        child(r, p, library, kernel, task, ends[1]);
+        child(r, parent, p, library, kernel, task, ends[1]);
     }
     (void)close(ends[1]);
     struct pollfd ready = {.fd = ends[0], .events = POLLIN};
@@ -277,12 +292,21 @@ static void paths(const runner *r, int i, char *source, char *library) {
     (void)snprintf(library, PATH_SIZE, "%s/kernel_%ld_%d.so", r->directory, (long)getpid(), i);
 }
 
-static const char *write_source(const program *p, const char *path) {
-    FILE *out = fopen(path, "w");
-    if (!out)
-        return "cannot write the C file";
-    const char *error = generate_c(p, out);
-    return fclose(out) != 0 && !error ? "cannot write the C file" : error;
+/* False, with the failure, when there is no such file. */
+static bool write_source(const program *p, const char *path, measurement *m) {
+    whole_file w;
+    const char *error = NULL;
+    *m = (measurement){.count = 0};
+    if (whole_open(&w, path) && (error = generate_c(p, w.out), whole_close(&w, !error)))
+        return true;
+    if (error)
+        fail(m, error);
+    else {
+        char text[sizeof m->error];
+        (void)snprintf(text, sizeof text, "cannot write the C file: %.60s", strerror(errno));
+        fail_host(m, text);
+    }
+    return false;
 }
 
 /* Compiles all candidates, options.jobs at a time. */
@@ -295,12 +319,11 @@ static void compile_all(runner *r, const program *const *candidates, int count, 
         while (begun < count && begun - done < r->options.jobs) {
             const double generating = now();
             paths(r, begun, source, library);
-            const char *error = write_source(candidates[begun], source);
+            const bool written = write_source(candidates[begun], source, &results[begun]);
             r->clock.generating += now() - generating;
-            results[begun] = (measurement){.count = 0};
-            running[begun] = error ? -1 : start_compiler(r, source, library, NULL);
-            if (running[begun] < 0)
-                fail(&results[begun], error ? error : "the compiler cannot be run");
+            running[begun] = written ? start_compiler(r, source, library, NULL) : -1;
+            if (written && running[begun] < 0)
+                fail_host(&results[begun], "the compiler cannot be run");
             begun++;
         }
         if (running[done] >= 0) {
@@ -370,6 +393,8 @@ static bool make_buffers(runner *r) {
         const size_t n = buffer_elements(k);
         if (k->kind == BUFFER_INTERMEDIATE)
             continue;
+        if (r->buffers[b] || r->expected[b])
+            continue;
         float *memory = shared_memory(n);
         if (!memory)
             return false;
@@ -389,22 +414,21 @@ static bool make_directory(runner *r) {
     const char *parent = getenv("TMPDIR");
     if (r->options.directory) {
         (void)snprintf(r->directory, sizeof r->directory, "%s", r->options.directory);
-        return mkdir(r->directory, 0777) == 0 || errno == EEXIST;
+        return (mkdir(r->directory, 0777) == 0 || errno == EEXIST) && access(r->directory, W_OK | X_OK) == 0;
     }
-    (void)snprintf(r->directory, sizeof r->directory, "%.200s/autoscheduler-XXXXXX", parent ? parent : "/tmp");
+    (void)snprintf(r->directory, sizeof r->directory, "%.*s/autoscheduler-XXXXXX", MAX_PATH, parent ? parent : "/tmp");
     return mkdtemp(r->directory) != NULL;
 }
 
 bool runner_open(runner *r, const program *initial, const measure_options *options, char *message,
                  size_t message_size) {
-    char source[PATH_SIZE], library[PATH_SIZE];
     memset(r, 0, sizeof *r);
     r->options = *options;
     r->initial = *initial;
     r->lock = -1;
-    measurement m = {.count = 0};
     if (!make_directory(r)) {
-        (void)snprintf(message, message_size, "%.200s: %s", r->directory, strerror(errno));
+        (void)snprintf(message, message_size, "the folder of generated files, %.200s: %s", r->directory,
+                       strerror(errno));
         return false;
     }
     if (options->lock && (r->lock = open(options->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0) {
@@ -412,32 +436,39 @@ bool runner_open(runner *r, const program *initial, const measure_options *optio
         runner_close(r);
         return false;
     }
+    return true;
+}
+
+bool runner_begin(runner *r, char *message, size_t message_size) {
+    char source[PATH_SIZE], library[PATH_SIZE];
+    measurement m;
+    if (r->ready)
+        return true;
     if (!make_buffers(r)) {
         (void)snprintf(message, message_size, "not enough memory for the operator's buffers");
-        runner_close(r);
         return false;
     }
     paths(r, 0, source, library);
-    const char *error = write_source(initial, source);
+    const char *error = write_source(&r->initial, source, &m) ? NULL : m.error;
     if (!error) {
         const pid_t pid = start_compiler(r, source, library, NULL);
-        error = pid < 0 ? "the compiler cannot be run" : finish_process(pid, 10 * options->timeout);
+        error = pid < 0 ? "the compiler cannot be run" : finish_process(pid, 10 * r->options.timeout);
     }
     if (!error) {
         const double timeout = r->options.timeout;
         r->options.timeout = 60 + 10 * timeout;
-        run_in_child(r, initial, library, NULL, run_once, &m);
+        run_in_child(r, &r->initial, library, NULL, run_once, &m);
         r->options.timeout = timeout;
         error = m.count ? NULL : m.error;
     }
     (void)unlink(source);
     (void)unlink(library);
     if (error) {
-        (void)snprintf(message, message_size, "the operator as it is, compiled by %.100s: %s", options->compiler,
+        (void)snprintf(message, message_size, "the operator as it is, compiled by %.100s: %s", r->options.compiler,
                        error);
-        runner_close(r);
         return false;
     }
+    r->ready = true;
     return true;
 }
 

@@ -6,9 +6,10 @@
 #ifndef AUTOSCHEDULER_MEASURE_H
 #define AUTOSCHEDULER_MEASURE_H
 
+#include "files.h"
 #include "program.h"
 
-enum { MAX_REPEATS = 5, MAX_BATCH = 64, RUNNER_PATH_SIZE = 256 };
+enum { MAX_REPEATS = 5, MAX_BATCH = 64 };
 
 typedef struct measure_options {
     const char *compiler;  /* "cc" */
@@ -24,6 +25,7 @@ typedef struct measurement {
     int count; /* of times; 0: failed */
     double seconds[MAX_REPEATS];
     char error[96];
+    bool host; /* the fault is the host's: it says nothing about the candidate */
 } measurement;
 
 /* Where a search's time goes, in seconds. */
@@ -33,18 +35,21 @@ typedef struct measure_clock {
 
 typedef struct runner {
     measure_options options;
-    char directory[RUNNER_PATH_SIZE];
+    char directory[FILE_PATH_SIZE];
     program initial;
     float *buffers[MAX_BUFFERS]; /* inputs and expected outputs, by number */
     float *expected[MAX_BUFFERS];
     int lock; /* descriptor, -1: none */
-    bool locked;
+    bool locked, ready;
     double locked_since;
     measure_clock clock;
 } runner;
 
-/* Compiles and runs the program as it is, for the expected outputs. False with a message. */
+/* Finds the folder and the lock. False with a message. */
 bool runner_open(runner *r, const program *initial, const measure_options *options, char *message, size_t message_size);
+/* Compiles and runs the program as it is, for the expected outputs, unless that has been done; what measures comes
+ * after it. False with a message. */
+bool runner_begin(runner *r, char *message, size_t message_size);
 void runner_close(runner *r);
 
 /* Measures scheduled forms of the program, at most MAX_BATCH. A candidate that fails has count 0 and says why. */

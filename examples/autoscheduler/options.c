@@ -92,6 +92,28 @@ static bool number(const char *name, const char *text, long least, long most, lo
     return false;
 }
 
+/* A name of a file or folder; longer ones would be cut off. */
+static bool path(const char *text, const char **value) {
+    *value = text;
+    if (text[0] && strlen(text) <= MAX_PATH)
+        return true;
+    fprintf(stderr, "autoscheduler: a file name is 1 to %d bytes long, not %zu\n", MAX_PATH, strlen(text));
+    return false;
+}
+
+/* Files that a run writes or locks must be different ones. */
+static bool are_different(const options *o) {
+    const char *const files[] = {o->search.log, o->search.output, o->measure.lock};
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < i; j++)
+            if (files[i] && files[j] && same_file(files[i], files[j])) {
+                fprintf(stderr, "autoscheduler: --log, --output and --lock are different files, not %.200s twice\n",
+                        files[i]);
+                return false;
+            }
+    return true;
+}
+
 static bool take_method(options *o, const char *text) {
     for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++)
         if (strcmp(METHODS[i].name, text) == 0) {
@@ -142,26 +164,20 @@ static bool take(options *o, int which, char *text) {
     case METHOD:
         return take_method(o, text);
     case MODEL:
-        o->search.model = text;
-        return true;
+        return path(text, &o->search.model);
     case LOG:
-        o->search.log = text;
-        return true;
+        return path(text, &o->search.log);
     case OUTPUT:
-        o->search.output = text;
-        return true;
+        return path(text, &o->search.output);
     case OUT:
-        o->out = text;
-        return true;
+        return path(text, &o->out);
     case CC:
         o->measure.compiler = text;
         return true;
     case TMP:
-        o->measure.directory = text;
-        return true;
+        return path(text, &o->measure.directory);
     case LOCK:
-        o->measure.lock = text;
-        return true;
+        return path(text, &o->measure.lock);
     case REALTIME:
         o->measure.realtime = true;
         return true;
@@ -191,6 +207,9 @@ int options_read(options *o, int argc, char **argv) {
         fprintf(stderr, USAGE, operators_help);
         return 2;
     }
+    const char *parent = getenv("TMPDIR");
+    if ((parent && !path(parent, &parent)) || !are_different(o))
+        return 2;
     o->command = argv[optind];
     o->argument_count = argc - optind - 1;
     o->arguments = argv + optind + 1;

@@ -58,18 +58,15 @@ static void random_orders(const trials *pool, double fastest, double *reached) {
 }
 
 static bool replay(const options *o, const char *operator_text, const search_space *space, const trials *pool,
-                   double *reached, char *message, size_t message_size) {
+                   double fastest, double *reached, char *message, size_t message_size) {
     lookup l = {.space = space, .pool = pool, .best = INFINITY};
     const measurer by = {.measure = measure_by_lookup, .user = &l, .pool = pool};
     search_options how = o->search;
     search_result found;
-    double fastest = INFINITY;
     how.log = how.output = NULL;
     how.progress = NULL;
     how.trials = pool->count;
     how.batch = o->search.batch < 8 ? o->search.batch : 8;
-    for (int i = 0; i < pool->count; i++)
-        fastest = fmin(fastest, pool->items[i].seconds);
     if (!search_run(operator_text, space, &by, &how, &found, message, message_size))
         return false;
     for (int i = 0; i < MARKS; i++)
@@ -103,21 +100,28 @@ int command_replay(const options *o) {
                "  %5d       %5d       %5d       %5d       %5d\n",
                "operator", "", MARK[0], MARK[1], MARK[2], MARK[3], MARK[4]);
     for (int i = 0; i < o->argument_count; i++) {
-        char operator_text[MAX_OPERATOR], message[512] = "no log of the autoscheduler";
+        char operator_text[MAX_OPERATOR], message[512] = "";
         search_space space;
         trials pool = {.items = NULL};
-        double reached[MARKS], random[MARKS];
-        if (!log_operator(o->arguments[i], operator_text, sizeof operator_text) ||
-            !open_operator(operator_text, &space)) {
-            fprintf(stderr, "autoscheduler: %s: %s\n", o->arguments[i], message);
+        double reached[MARKS], random[MARKS], fastest = INFINITY;
+        if (!log_operator(o->arguments[i], operator_text, sizeof operator_text, message, sizeof message)) {
+            fprintf(stderr, "autoscheduler: %s\n", message);
             status = 1;
             continue;
         }
-        if (log_read(o->arguments[i], operator_text, &space, false, &pool, message, sizeof message) && pool.count > 1 &&
-            replay(o, operator_text, &space, &pool, reached, message, sizeof message)) {
-            double fastest = INFINITY;
-            for (int j = 0; j < pool.count; j++)
-                fastest = fmin(fastest, pool.items[j].seconds);
+        if (!open_operator(operator_text, &space)) {
+            status = 1;
+            continue;
+        }
+        bool ok = log_read(o->arguments[i], operator_text, &space, &pool, message, sizeof message);
+        for (int j = 0; j < pool.count; j++)
+            fastest = fmin(fastest, pool.items[j].seconds);
+        if (ok && (pool.count < 2 || isinf(fastest))) {
+            (void)snprintf(message, sizeof message, "%.200s: a replay takes two candidates or more, one that worked",
+                           o->arguments[i]);
+            ok = false;
+        }
+        if (ok && (ok = replay(o, operator_text, &space, &pool, fastest, reached, message, sizeof message))) {
             random_orders(&pool, fastest, random);
             print(o, operator_text, pool.count, reached, random);
             for (int j = 0; j < MARKS; j++) {
@@ -125,8 +129,9 @@ int command_replay(const options *o) {
                 mean_random[j] += random[j];
             }
             logs++;
-        } else {
-            fprintf(stderr, "autoscheduler: %s: %s\n", o->arguments[i], message);
+        }
+        if (!ok) {
+            fprintf(stderr, "autoscheduler: %s\n", message);
             status = 1;
         }
         trials_close(&pool);

@@ -2,6 +2,7 @@
 #include "search.h"
 #include "codegen.h"
 #include "ranking.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ typedef struct search {
     candidate chosen[MAX_BATCH];
     int chosen_count;
     double begin;
+    bool shown;
 } search;
 
 static size_t choices_size(const search *s) {
@@ -232,9 +234,9 @@ static bool propose_by_score(search *s, int count) {
 
 /* Writes the kernel, with what it is at its head; the file appears whole or not at all. */
 static bool write_best(search *s, const schedule *made, double seconds) {
-    char path[1024];
-    (void)snprintf(path, sizeof path, "%.1000s.partial", s->options->output);
-    FILE *out = fopen(path, "w");
+    whole_file w;
+    const char *error = NULL;
+    FILE *out = whole_open(&w, s->options->output);
     if (out) {
         fprintf(
             out,
@@ -242,22 +244,27 @@ static bool write_best(search *s, const schedule *made, double seconds) {
             s->operator_text, 1e3 * seconds);
         print_program(&made->p, out);
         fputs(" */\n", out);
-        const char *error = generate_c(&made->p, out);
-        if (fclose(out) == 0 && !error && rename(path, s->options->output) == 0)
+        error = generate_c(&made->p, out);
+        if (whole_close(&w, !error))
             return true;
     }
-    (void)snprintf(s->message, s->message_size, "cannot write %.200s", s->options->output);
+    (void)snprintf(s->message, s->message_size, "cannot write %.200s: %s", s->options->output,
+                   error ? error : strerror(errno));
     return false;
 }
 
 static bool keep(search *s, const measurement *results) {
     for (int i = 0; i < s->chosen_count; i++) {
+        if (results[i].host) {
+            (void)snprintf(s->message, s->message_size, "a candidate cannot be measured: %s", results[i].error);
+            return false;
+        }
         trial t = {.seconds = median(&results[i])};
         memcpy(t.choices, s->chosen[i], sizeof t.choices);
         if (!trials_add(&s->done, &t))
             return out_of_memory(s);
         if (s->log && !log_write(s->log, s->space, t.choices, &s->batch[i], &results[i])) {
-            (void)snprintf(s->message, s->message_size, "cannot write %.200s", s->options->log);
+            (void)snprintf(s->message, s->message_size, "cannot write %.200s: %s", s->options->log, strerror(errno));
             return false;
         }
         s->result->failed += isinf(t.seconds) != 0;
@@ -271,18 +278,17 @@ static bool keep(search *s, const measurement *results) {
     return true;
 }
 
-static void show(const search *s, bool last) {
+static void show(search *s) {
     FILE *out = s->options->progress;
     if (!out)
         return;
+    s->shown = true;
     char best[32] = "-";
     if (!isinf(s->result->best))
         (void)snprintf(best, sizeof best, "%.4g ms", 1e3 * s->result->best);
     fprintf(out, "%s%s: %d of %d trials, %d failed, best %s, %.3g M scored, %.0f s%s", s->options->terminal ? "\r" : "",
             s->operator_text, s->result->trials, s->options->trials, s->result->failed, best,
             1e-6 * (double)s->result->scored, now() - s->begin, s->options->terminal ? "\033[K" : "\n");
-    if (s->options->terminal && last)
-        fputc('\n', out);
     fflush(out);
 }
 
@@ -318,6 +324,28 @@ static bool play_round(search *s, bool *over) {
     return keep(s, results);
 }
 
+/* Takes what the log holds; its fastest kernel is written again, as this run may have another output. */
+static bool go_on(search *s) {
+    const search_options *o = s->options;
+    int best;
+    s->log = log_open(o->log, s->operator_text, s->space, &s->done, s->message, s->message_size);
+    if (!s->log)
+        return false;
+    s->result->trials = s->done.count;
+    for (int i = 0; i < s->done.count; i++)
+        s->result->failed += isinf(s->done.items[i].seconds) != 0;
+    if (fastest(&s->done, &best, 1) == 0)
+        return true;
+    s->result->best = s->done.items[best].seconds;
+    space_apply(s->space, s->done.items[best].choices, &s->batch[0]);
+    if (s->batch[0].error || !can_generate_c(&s->batch[0].p)) {
+        (void)snprintf(s->message, s->message_size,
+                       "%.200s: its fastest trial makes no kernel; mend or remove the file", o->log);
+        return false;
+    }
+    return !o->output || write_best(s, &s->batch[0], s->result->best);
+}
+
 static bool prepare(search *s) {
     const search_options *o = s->options;
     s->generation = malloc(GENERATION * sizeof *s->generation);
@@ -327,19 +355,11 @@ static bool prepare(search *s) {
     s->batch = calloc(MAX_BATCH, sizeof *s->batch);
     if (!s->generation || !s->next || !s->scores || !s->weights || !s->batch)
         return out_of_memory(s);
-    if (o->method == METHOD_MODEL && !ranking_open(&s->rank, s->space, o->model, s->message, s->message_size))
+    if (o->output && !can_be_written(o->output, s->message, s->message_size))
         return false;
-    if (!o->log)
-        return true;
-    if (!log_read(o->log, s->operator_text, s->space, true, &s->done, s->message, s->message_size))
+    if (o->log && !go_on(s))
         return false;
-    s->log = log_open(o->log, s->operator_text, s->message, s->message_size);
-    s->result->trials = s->done.count;
-    for (int i = 0; i < s->done.count; i++) {
-        s->result->failed += isinf(s->done.items[i].seconds) != 0;
-        s->result->best = fmin(s->result->best, s->done.items[i].seconds);
-    }
-    return s->log != NULL;
+    return o->method != METHOD_MODEL || ranking_open(&s->rank, s->space, o->model, s->message, s->message_size);
 }
 
 bool search_run(const char *operator_text, const search_space *space, const measurer *by, const search_options *options,
@@ -361,15 +381,20 @@ bool search_run(const char *operator_text, const search_space *space, const meas
     s->message_size = message_size;
     s->begin = now();
     bool ok = prepare(s);
-    while (ok && !over && s->done.count < options->trials && !(options->cancel && *options->cancel)) {
-        ok = play_round(s, &over);
-        show(s, false);
+    for (bool begun = !by->begin;
+         ok && !over && s->done.count < options->trials && !(options->cancel && *options->cancel); begun = true) {
+        ok = (begun || by->begin(by->user, message, message_size)) && play_round(s, &over);
+        if (ok)
+            show(s);
     }
-    show(s, true);
+    if (ok && !s->shown)
+        show(s);
+    if (s->shown && options->terminal)
+        fputc('\n', options->progress);
     ranking_close(&s->rank);
     trials_close(&s->done);
     if (s->log && fclose(s->log) != 0 && ok) {
-        (void)snprintf(message, message_size, "cannot write %.200s", options->log);
+        (void)snprintf(message, message_size, "cannot write %.200s: %s", options->log, strerror(errno));
         ok = false;
     }
     free(s->generation);
@@ -387,6 +412,10 @@ static void measure_by_running(void *user, uint16_t (*choices)[MAX_DECISIONS], c
     runner_measure(user, programs, count, results);
 }
 
+static bool begin_running(void *user, char *message, size_t message_size) {
+    return runner_begin(user, message, message_size);
+}
+
 measurer measurer_of(runner *r) {
-    return (measurer){.measure = measure_by_running, .user = r};
+    return (measurer){.measure = measure_by_running, .begin = begin_running, .user = r};
 }

@@ -38,6 +38,7 @@ typedef struct search_result {
 typedef struct measurer {
     void (*measure)(void *user, uint16_t (*choices)[MAX_DECISIONS], const program *const *programs, int count,
                     measurement *results);
+    bool (*begin)(void *user, char *message, size_t message_size); /* before the first batch; NULL: nothing to do */
     void *user;
     const trials *pool; /* if there is one, the only candidates that there are */
 } measurer;
@@ -46,7 +47,7 @@ typedef struct measurer {
 bool search_run(const char *operator_text, const search_space *space, const measurer *by, const search_options *options,
                 search_result *result, char *message, size_t message_size);
 
-/* A measurer that runs kernels. */
+/* A measurer that runs kernels; the runner is open. */
 measurer measurer_of(runner *r);
 
 #endif

@@ -4,9 +4,12 @@
 #include "operators.h"
 #include "search.h"
 #include "tap.h"
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static char directory[256];
@@ -76,7 +79,7 @@ static void test_search(const char *text) {
     CHECK(search_run(text, &space, &by, &options, &found, message, sizeof message) && found.trials == 18,
           "%s: goes on from a log that was cut off: %s", text, message);
     trials kept = {.items = NULL};
-    CHECK(log_read(log, text, &space, false, &kept, message, sizeof message) && kept.count == 18,
+    CHECK(log_read(log, text, &space, &kept, message, sizeof message) && kept.count == 18,
           "%s: the log has %d trials: %s", text, kept.count, message);
     bool distinct = true;
     for (int i = 0; i < kept.count; i++)
@@ -108,6 +111,9 @@ static void test_logs(void) {
          true},
         {"# foreloop autoscheduler log 1: matmul 4 4 4\n{\"decisions\":[0,0,0,0,0,0],\"seconds\":[]}\n{\"decis", true},
         {"", true},
+        {"# foreloop autosch", true},
+        {"a file of another kind, in one line", false},
+        {"# foreloop autoscheduler log 1: softmax", false},
         {"# foreloop autoscheduler log 1: matmul 4 4 8\n", false},
         {"[1,2]\n", false},
         {"# foreloop autoscheduler log 1: matmul 4 4 4\n{}\n", false},
@@ -131,9 +137,12 @@ static void test_logs(void) {
         trials kept = {.items = NULL};
         message[0] = 0;
         write_file(path, cases[i].text);
-        const bool good = log_read(path, "matmul 4 4 4", &space, true, &kept, message, sizeof message);
-        CHECK(good == cases[i].good && (good || message[0]), "log %zu is %s: %s", i, cases[i].good ? "read" : "refused",
-              message);
+        const long size = size_of(path);
+        FILE *log = log_open(path, "matmul 4 4 4", &space, &kept, message, sizeof message);
+        CHECK((log != NULL) == cases[i].good && (log || (message[0] && (size == 0 || size_of(path) == size))),
+              "log %zu is %s: %s", i, cases[i].good ? "read" : "refused and left alone", message);
+        if (log)
+            (void)fclose(log);
         trials_close(&kept);
     }
     FILE *out = fopen(path, "w");
@@ -142,13 +151,25 @@ static void test_logs(void) {
     if (out)
         (void)fclose(out);
     trials kept = {.items = NULL};
-    CHECK(!log_read(path, "matmul 4 4 4", &space, true, &kept, message, sizeof message),
-          "a line without end is refused: %s", message);
-    trials_close(&kept);
-    CHECK(log_read("/nonexistent/log", "matmul 4 4 4", &space, true, &kept, message, sizeof message) && kept.count == 0,
-          "no log is an empty one");
-    CHECK(!log_open("/nonexistent/log", "matmul 4 4 4", message, sizeof message), "a log that cannot be written: %s",
+    CHECK(!log_read(path, "matmul 4 4 4", &space, &kept, message, sizeof message), "a line without end is refused: %s",
           message);
+    trials_close(&kept);
+    CHECK(!log_read("/nonexistent/log", "matmul 4 4 4", &space, &kept, message, sizeof message), "no log: %s", message);
+    static const char *const impossible[] = {"/nonexistent/log", "/dev/null", "/tmp"};
+    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++)
+        CHECK(!log_open(impossible[i], "matmul 4 4 4", &space, &kept, message, sizeof message),
+              "a log that cannot be written: %s", message);
+    (void)remove(path);
+    FILE *mine = log_open(path, "matmul 4 4 4", &space, &kept, message, sizeof message);
+    CHECK(mine && !log_open(path, "matmul 4 4 4", &space, &kept, message, sizeof message) &&
+              strstr(message, "another run"),
+          "a log is one run's at a time: %s", message);
+    if (mine)
+        (void)fclose(mine);
+    mine = log_open(path, "matmul 4 4 4", &space, &kept, message, sizeof message);
+    CHECK(mine != NULL, "and the next one's after it: %s", message);
+    if (mine)
+        (void)fclose(mine);
     space_close(&space);
     free(initial);
 }
@@ -170,7 +191,7 @@ static void test_failures(void) {
     measure_options how = measuring();
     in_directory(path, "failing.c");
     if (!initial || !r || !operator_build("matmul 4 4 4", initial, message, sizeof message) ||
-        !runner_open(r, initial, &how, message, sizeof message)) {
+        !runner_open(r, initial, &how, message, sizeof message) || !runner_begin(r, message, sizeof message)) {
         CHECK(0, "cannot begin: %s", message);
         return;
     }
@@ -182,10 +203,13 @@ static void test_failures(void) {
         CHECK(m.count == 0 && strcmp(m.error, cases[i].error) == 0, "\"%s\": %s", cases[i].code, m.error);
     }
     runner_close(r);
-    how.compiler = "false";
-    CHECK(!runner_open(r, initial, &how, message, sizeof message), "a compiler that fails: %s", message);
-    how.compiler = "no-such-compiler";
-    CHECK(!runner_open(r, initial, &how, message, sizeof message), "no compiler: %s", message);
+    static const char *const compilers[] = {"false", "no-such-compiler"};
+    for (int i = 0; i < 2; i++) {
+        how.compiler = compilers[i];
+        CHECK(runner_open(r, initial, &how, message, sizeof message) && !runner_begin(r, message, sizeof message),
+              "the compiler %s: %s", compilers[i], message);
+        runner_close(r);
+    }
     how.compiler = "cc";
     how.directory = "/proc/nowhere";
     CHECK(!runner_open(r, initial, &how, message, sizeof message), "no folder for files: %s", message);
@@ -203,6 +227,73 @@ static void measure_by_number(void *user, uint16_t (*choices)[MAX_DECISIONS], co
         results[i] = (measurement){.count = 1, .seconds = {1e-3 * (1 + choices[i][0])}};
         *sum = *sum * 1.25 + choices[i][0] + 3 * choices[i][1];
     }
+}
+
+/* Nothing is measured for a search whose files cannot be written, or whose measurer cannot begin. */
+static bool never_begins(void *user, char *message, size_t message_size) {
+    *(double *)user += 1;
+    (void)snprintf(message, message_size, "no processor");
+    return false;
+}
+
+static void test_begin(void) {
+    static const struct {
+        const char *output, *log;
+        double begun;
+    } cases[] = {{"/nonexistent/x.c", NULL, 0},
+                 {"/tmp", NULL, 0},
+                 {"/dev/null", NULL, 0},
+                 {NULL, "/nonexistent/x", 0},
+                 {NULL, NULL, 1}};
+    char message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    search_space space;
+    search_result found;
+    if (!initial || !operator_build("matmul 4 4 4", initial, message, sizeof message) || !space_open(&space, initial))
+        return;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double sum = 0;
+        const measurer by = {.measure = measure_by_number, .begin = never_begins, .user = &sum};
+        const search_options options = {
+            .method = METHOD_RANDOM, .trials = 4, .batch = 4, .output = cases[i].output, .log = cases[i].log};
+        CHECK(!search_run("matmul 4 4 4", &space, &by, &options, &found, message, sizeof message) &&
+                  sum == cases[i].begun && message[0],
+              "%s", message);
+    }
+    space_close(&space);
+    free(initial);
+}
+
+/* On a disk that takes no more bytes, nothing is left behind. */
+static void test_full_disk(void) {
+    char path[512], partial[1400], message[512] = "", log_message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    search_space space;
+    trials kept = {.items = NULL};
+    whole_file w;
+    struct rlimit before, none;
+    in_directory(path, "full.c");
+    partial_name(path, partial, sizeof partial);
+    if (!initial || !operator_build("matmul 4 4 4", initial, message, sizeof message) || !space_open(&space, initial) ||
+        getrlimit(RLIMIT_FSIZE, &before) != 0)
+        return;
+    none = before;
+    none.rlim_cur = 0;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)setrlimit(RLIMIT_FSIZE, &none);
+    const bool possible = can_be_written(path, message, sizeof message);
+    FILE *log = log_open(path, "matmul 4 4 4", &space, &kept, log_message, sizeof log_message);
+    const bool opened = whole_open(&w, path) && fputs("void", w.out) >= 0;
+    errno = 0;
+    const bool closed = opened && whole_close(&w, true);
+    const int reason = errno;
+    (void)setrlimit(RLIMIT_FSIZE, &before);
+    CHECK(!possible && strstr(message, strerror(EFBIG)), "it is found out beforehand: %s", message);
+    CHECK(!log && strstr(log_message, strerror(EFBIG)), "no log: %s", log_message);
+    CHECK(opened && !closed && reason == EFBIG, "no file: %s", strerror(reason));
+    CHECK(access(path, F_OK) != 0 && access(partial, F_OK) != 0, "nothing is left behind");
+    space_close(&space);
+    free(initial);
 }
 
 /* What is proposed depends on the seed and the times alone. */
@@ -234,6 +325,8 @@ int main(int argc, char **argv) {
     test_search("softmax 6 16");
     test_logs();
     test_failures();
+    test_begin();
+    test_full_disk();
     test_deterministic();
     return tap_done();
 }

@@ -292,7 +292,8 @@ static void compile_schedules(const search_space *space, const measure_options *
     measurement results[COMPILED];
     char message[512] = "no memory";
     int count = 0, right = 0;
-    if (r && made && runner_open(r, &space->initial, options, message, sizeof message)) {
+    if (r && made && runner_open(r, &space->initial, options, message, sizeof message) &&
+        runner_begin(r, message, sizeof message)) {
         for (int draws = 0; count < COMPILED && draws < 1000; draws++) {
             uint16_t choices[MAX_DECISIONS];
             space_sample(space, random, choices);
