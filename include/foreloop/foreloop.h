@@ -923,11 +923,12 @@ FORELOOP_API foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer,
  * points are copied, compared and hashed as they lie, and stay good when traces are added. A space belongs to one
  * thread at a time; with an action table, interning and scoring points intern into that.
  *
- * Legal are: for SamplePerfectTile all factors that multiply to the extent, with the innermost within its bound (beyond
- * 2^18 of them, and for SamplePartitionedTile, those that traces show); for SampleCategorical its candidates; for
- * SampleComputeLocation the places that traces show, because TVM finds them in the program, all places of a trace
- * together. Places at a loop of extent 1 are not legal, as TVM moves those; where the loops are not known, places
- * are legal beside tiles that have their ones where tiles have them that traces show with those places. The numbers of
+ * Legal are: for SamplePerfectTile all factors that multiply to the extent, with the innermost within its bound (those
+ * that traces show beyond 2^18 of them, beyond 2^23 factors in the whole space, and for SamplePartitionedTile); for
+ * SampleCategorical its candidates; for SampleComputeLocation the places that traces show, because TVM finds them in
+ * the program, all places of a trace together. Places at a loop of extent 1 are not legal, as TVM moves those; where
+ * the loops are not known, places are legal beside tiles that have their ones where tiles have them that traces show
+ * with those places. The numbers of
  * annotations for parallel loops, vectors, unrolling and thread extents are decisions too, of the values that traces
  * show. What a trace has from EnterPostproc on is cut off: TVM makes it anew. */
 typedef struct foreloop_space foreloop_space;

@@ -69,6 +69,7 @@ typedef struct foreloop_sketch {
     size_t number_count;
     foreloop_sketch_decision *decisions;
     size_t decision_count;
+    size_t listed;                       /* factors of perfect tiles, all together */
     const foreloop_sketch_piece *pieces; /* of the instructions */
     size_t piece_count;
 

@@ -6,7 +6,8 @@ enum {
     MAX_EXTENT = 1 << 30, /* divisors are found by trial */
     MAX_DIVISORS = 2048,  /* no number up to 2^30 has more than 1,344 */
     MAX_VALUES = 1 << 18,
-    MAX_PRIMES = 16, /* no number up to 2^30 has more than 9 */
+    MAX_LISTED = 1 << 23, /* factors in a sketch */
+    MAX_PRIMES = 16,      /* no number up to 2^30 has more than 9 */
     MAX_FACTORS = 16
 };
 
@@ -73,7 +74,7 @@ static bool too_many(const tile_writer *writer, uint32_t extent) {
     for (size_t i = 0; i < writer->divisor_count; i++)
         if (decision->innermost == 0 || writer->divisors[i] <= decision->innermost)
             sum += count_cuts(&primes, extent / writer->divisors[i], decision->width - 1);
-    return sum > MAX_VALUES;
+    return sum > MAX_VALUES || sum * (double)decision->width > (double)(MAX_LISTED - writer->sketch->listed);
 }
 
 /* ---- Listing ----------------------------------------------------------------------------------------------------- */
@@ -112,5 +113,6 @@ foreloop_status foreloop_sketch_fill_tiles(foreloop_sketch *sketch, foreloop_ske
         return FORELOOP_OK;
     FORELOOP_TRY(write_rest(writer, 0, (uint32_t)decision->product));
     decision->ruled = decision->count;
+    sketch->listed += decision->count * decision->width;
     return FORELOOP_OK;
 }

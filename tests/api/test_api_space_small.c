@@ -234,6 +234,27 @@ static void check_costs(void) {
     foreloop_space_close(space);
     space = NULL;
 
+    /* 170,544 values of 16 factors each, forty times */
+    length = (size_t)sprintf(text, "[[" LOOP);
+    for (int i = 0; i < 40 * 16; i++)
+        length += (size_t)sprintf(text + length, "%s\"v%d\"%s",
+                                  i % 16 == 0 ? "[\"SamplePerfectTile\",[\"l1\"],[16,-1],[" : ",", i,
+                                  i == 40 * 16 - 1 ? "]]"
+                                  : i % 16 == 15   ? "]],"
+                                                   : "");
+    for (int i = 0; i < 40; i++)
+        length +=
+            (size_t)sprintf(text + length, "%s[%d,[128,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]]", i == 0 ? "],[" : ",", i + 2);
+    sprintf(text + length, "]]");
+    foreloop_space_decision tile = {.size = sizeof tile}, last = {.size = sizeof last};
+    CHECK(create(&space, NULL, text) == FORELOOP_OK, "a space of forty large tiles");
+    foreloop_space_get_decision(space, 0, &tile, &error);
+    foreloop_space_get_decision(space, 39, &last, &error);
+    CHECK(tile.values == 170544 && last.values == 1, "not all are listed: %zu and %zu values", tile.values,
+          last.values);
+    foreloop_space_close(space);
+    space = NULL;
+
     length = (size_t)sprintf(text, "[[" LOOP);
     for (int i = 0; i < 10000; i++)
         length += (size_t)sprintf(text + length, "%s[\"Annotate\",[\"b0\",%d],[\"meta_schedule.parallel\"],[]]",
