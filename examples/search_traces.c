@@ -73,7 +73,15 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: search_traces MODEL workload.txt database_tuning_record.json [generations]\n");
         return 2;
     }
-    const int generations = argc > 4 ? atoi(argv[4]) : 16;
+    long generations = 16;
+    if (argc > 4) {
+        char *end;
+        generations = strtol(argv[4], &end, 10);
+        if (end == argv[4] || *end || generations < 0 || generations > 1000000) {
+            fprintf(stderr, "search_traces: %s is no number of generations from 0 to 1000000\n", argv[4]);
+            return 2;
+        }
+    }
     foreloop_model *model;
     foreloop_encoder *encoder;
     foreloop_workload *workload;
@@ -105,7 +113,7 @@ int main(int argc, char **argv) {
         return 1;
     uint64_t random = 1;
     need(foreloop_space_sample(space, &random, POPULATION, points, &error));
-    for (int generation = 0; generation <= generations; generation++) {
+    for (long generation = 0; generation <= generations; generation++) {
         need(foreloop_space_score(space, scorer, workload, points, POPULATION, scores, &error));
         for (size_t i = 0; i < POPULATION; i++)
             order[i] = i;
@@ -117,7 +125,7 @@ int main(int argc, char **argv) {
             if (kept == 0 || memcmp(best + (kept - 1) * size, points + order[i] * size, size * sizeof *best) != 0)
                 memcpy(best + kept++ * size, points + order[i] * size, size * sizeof *best);
         need(foreloop_space_sample(space, &random, KEPT - kept, best + kept * size, &error));
-        printf("generation %2d: best %.4f of %zu kept\n", generation, (double)scores[order[0]], kept);
+        printf("generation %2ld: best %.4f of %zu kept\n", generation, (double)scores[order[0]], kept);
         for (size_t i = 0; i < POPULATION; i += KEPT)
             if (i == 0)
                 memcpy(points, best, KEPT * size * sizeof *points);

@@ -181,32 +181,19 @@ foreloop_status foreloop_space_cross(const foreloop_space *space, uint64_t *rand
     return FORELOOP_OK;
 }
 
-/* Counts a point on, the last decision fastest; false behind the last one. */
-static bool count_on(const foreloop_sketch *sketch, uint32_t *point) {
-    for (size_t d = sketch->decision_count; d-- > 0;) {
-        if (++point[d] < sketch->decisions[d].count)
-            return true;
-        point[d] = 0;
-    }
-    return false;
-}
-
-static foreloop_status next_legal(const foreloop_sketch *sketch, uint32_t *point, bool there) {
-    while (there && !foreloop_sketch_legal(sketch, point))
-        there = count_on(sketch, point);
-    return there ? FORELOOP_OK : FORELOOP_END;
-}
-
 foreloop_status foreloop_space_first(const foreloop_space *space, uint32_t *point, foreloop_error *error) {
     if (!space || !point)
         return foreloop_fail(error, FORELOOP_ERROR_ARGUMENT, "foreloop_space_first: an argument is NULL");
-    memset(point, 0, space->sketch.decision_count * sizeof *point);
-    return next_legal(&space->sketch, point, true);
+    foreloop_sketch_first(&space->sketch, point);
+    return FORELOOP_OK;
 }
 
 foreloop_status foreloop_space_next(const foreloop_space *space, uint32_t *point, foreloop_error *error) {
     FORELOOP_TRY(foreloop_space_check("foreloop_space_next", space, point, 1, error));
-    return next_legal(&space->sketch, point, count_on(&space->sketch, point));
+    foreloop_status status = foreloop_sketch_next(&space->sketch, point);
+    return status == FORELOOP_ERROR_ARGUMENT
+               ? foreloop_fail(error, status, "foreloop_space_next: the point is not legal; begin with one that is")
+               : status;
 }
 
 foreloop_status foreloop_space_trace(const foreloop_space *space, const uint32_t *point, char *buffer, size_t capacity,

@@ -923,19 +923,22 @@ FORELOOP_API foreloop_status foreloop_state_score_batch(foreloop_scorer *scorer,
  * points are copied, compared and hashed as they lie, and stay good when traces are added. A space belongs to one
  * thread at a time; with an action table, interning and scoring points intern into that.
  *
- * Legal are: for SamplePerfectTile all factors that multiply to the extent, with the innermost within its bound (beyond
- * 2^18 of them, and for SamplePartitionedTile, those that traces show); for SampleCategorical its candidates; for
- * SampleComputeLocation the places that traces show, because TVM finds them in the program, all places of a trace
- * together. Places at a loop of extent 1 are not legal, as TVM moves those; where the loops are not known, places
- * are legal beside tiles that have their ones where tiles have them that traces show with those places. The numbers of
+ * Legal are: for SamplePerfectTile all factors that multiply to the extent, with the innermost within its bound (those
+ * that traces show beyond 2^18 of them, beyond 2^23 factors in the whole space, and for SamplePartitionedTile); for
+ * SampleCategorical its candidates; for SampleComputeLocation the places that traces show, because TVM finds them in
+ * the program, all places of a trace together. Places at a loop of extent 1 are not legal, as TVM moves those; where
+ * the loops are not known, places are legal beside tiles that have their ones where tiles have them that traces show
+ * with those places. The numbers of
  * annotations for parallel loops, vectors, unrolling and thread extents are decisions too, of the values that traces
  * show. What a trace has from EnterPostproc on is cut off: TVM makes it anew. */
 typedef struct foreloop_space foreloop_space;
 
 /* Makes a space from a trace: a line of database_tuning_record.json, or its trace alone, [[instructions], [decisions]].
- * `actions` may be NULL, for points without scores. Errors: FORMAT for a malformed trace, or one that lacks a decision;
- * UNSUPPORTED for a decision of a kind not named above; LIMIT for a text of over 64 MiB. Cost: some times that of
- * reading a record, and the legal tiles. */
+ * `actions` may be NULL, for points without scores. Errors: FORMAT for a malformed trace, for one that lacks a decision
+ * or has two for one instruction, for a decision or attributes that contradict their instruction, and for a name that is
+ * not defined, once, before its use; UNSUPPORTED for a decision of a kind not named above; LIMIT for a text of over
+ * 64 MiB, and for more than 4,096 instructions before EnterPostproc, 1,024 decided numbers or 64 places. Cost: some times
+ * that of reading a record, and the legal tiles. */
 FORELOOP_API foreloop_status foreloop_space_create(foreloop_space **space, foreloop_actions *actions, const char *text,
                                                    size_t length, const foreloop_options *options,
                                                    foreloop_error *error);
@@ -998,7 +1001,10 @@ FORELOOP_API foreloop_status foreloop_space_mutate(const foreloop_space *space, 
 FORELOOP_API foreloop_status foreloop_space_cross(const foreloop_space *space, uint64_t *random, const uint32_t *first,
                                                   const uint32_t *second, size_t count, uint32_t *crossed,
                                                   foreloop_error *error);
-/* All legal points one after the other, the last decision changing fastest. END when there is no other. */
+/* All legal points one after the other, of the places the slowest, of the others the last one changing fastest. END when
+ * there is no other; ARGUMENT for going on from a point that is not legal. Cost: each value of each decision is looked at
+ * twice at the most, beside the places, however few points are legal; and where loops are not known, a comparison with
+ * the patterns that traces show. Most calls look at a few values. */
 FORELOOP_API foreloop_status foreloop_space_first(const foreloop_space *space, uint32_t *point, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_space_next(const foreloop_space *space, uint32_t *point, foreloop_error *error);
 

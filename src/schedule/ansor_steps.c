@@ -578,7 +578,11 @@ foreloop_status foreloop_ansor_translate(const foreloop_value *steps, foreloop_a
     FORELOOP_TRY(make_lead(&t, instructions, &lead));
     if (t.count > 0)
         memcpy(instructions + lead, t.instructions, t.count * sizeof *instructions);
-    *trace =
-        (foreloop_trace){instructions, lead + t.count, steps->count, t.state.variable_count, t.unknown, !t.rfactored};
+    *trace = (foreloop_trace){.instructions = instructions,
+                              .count = lead + t.count,
+                              .length = steps->count,
+                              .variable_count = t.state.variable_count,
+                              .unknown = t.unknown,
+                              .classes_stated = !t.rfactored};
     return FORELOOP_OK;
 }

@@ -40,14 +40,17 @@ static foreloop_status read_instruction(foreloop_trace_reader *reader, foreloop_
 }
 
 static foreloop_status read_decision(parser *p, const foreloop_value *value, size_t index,
-                                     foreloop_instruction *instructions, size_t count) {
+                                     foreloop_instruction *instructions, size_t count, size_t *twice) {
     if (value->type != FORELOOP_VALUE_ARRAY || value->count < 2 || value->items[0].type != FORELOOP_VALUE_NUMBER)
         return foreloop_fail(p->error, FORELOOP_ERROR_FORMAT, "decision %zu is not [instruction index, value]", index);
     double at = value->items[0].number;
     if (!(at >= 0 && at < (double)count) || at != floor(at))
         return foreloop_fail(p->error, FORELOOP_ERROR_FORMAT,
                              "decision %zu names an instruction that the trace of %zu does not have", index, count);
-    instructions[(size_t)at].decision = &value->items[1];
+    const size_t own = (size_t)at;
+    if (instructions[own].decision && (*twice == 0 || own + 1 < *twice))
+        *twice = own + 1;
+    instructions[own].decision = &value->items[1];
     return FORELOOP_OK;
 }
 
@@ -81,7 +84,7 @@ static foreloop_status read_trace(foreloop_trace_reader *reader, const foreloop_
     for (size_t i = 0; i < list->count; i++)
         resolve_variables(&reader->variables, &instructions[i].inputs);
     for (size_t i = 0; i < decisions->count; i++)
-        FORELOOP_TRY(read_decision(p, &decisions->items[i], i, instructions, list->count));
+        FORELOOP_TRY(read_decision(p, &decisions->items[i], i, instructions, list->count, &trace->decided_twice));
     trace->instructions = instructions;
     trace->count = trace->length = list->count;
     trace->variable_count = reader->variables.count;

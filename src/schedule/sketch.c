@@ -56,15 +56,27 @@ static const foreloop_value *number_value(const foreloop_instruction *instructio
     return decision;
 }
 
+static bool is_perfect(const foreloop_instruction *instruction) {
+    return strcmp(instruction->kind->name, "SamplePerfectTile") == 0;
+}
+
 static bool is_whole(double number, double least, double most) {
     return number >= least && number <= most && number == floor(number);
 }
 
-static bool number_fits(const foreloop_instruction *instruction, const foreloop_value *value) {
+/* The bound of a perfect tile's last factor; 0: any. */
+static double innermost_bound(const foreloop_instruction *instruction) {
+    const foreloop_value *bound = foreloop_value_item(&instruction->attrs, 1);
+    return is_perfect(instruction) && bound->type == FORELOOP_VALUE_NUMBER && bound->number > 0 ? bound->number : 0;
+}
+
+static bool number_fits(const foreloop_instruction *instruction, size_t part, const foreloop_value *value) {
     if (value->type != FORELOOP_VALUE_NUMBER)
         return false;
-    if (is_kind(instruction, foreloop_on_sample_tile))
-        return is_whole(value->number, 1, LARGEST_FACTOR);
+    if (is_kind(instruction, foreloop_on_sample_tile)) {
+        double bound = part + 1 == instruction->outputs.count ? innermost_bound(instruction) : 0;
+        return is_whole(value->number, 1, bound > 0 ? bound : LARGEST_FACTOR);
+    }
     if (is_kind(instruction, foreloop_on_sample_location))
         return is_whole(value->number, -2, FORELOOP_WALK_MAX_NEST);
     if (is_kind(instruction, foreloop_on_sample_categorical))
@@ -79,7 +91,7 @@ static foreloop_status read_numbers(const foreloop_sketch *sketch, const foreloo
         size_t at = sketch->numbers[i].instruction;
         const foreloop_instruction *instruction = &trace->instructions[at];
         const foreloop_value *value = number_value(instruction, sketch->numbers[i].part);
-        if (!number_fits(instruction, value))
+        if (!number_fits(instruction, sketch->numbers[i].part, value))
             return foreloop_fail(error, FORELOOP_ERROR_FORMAT,
                                  "instruction %zu (%s) has no decision that it can have; a space needs traces with all "
                                  "decisions, as tuning records have them",
@@ -134,14 +146,12 @@ static foreloop_status fill_categories(foreloop_sketch *sketch, foreloop_sketch_
     if (!shares)
         return foreloop_fail_memory(error, count, sizeof *shares, "the values of a decision");
     for (size_t i = 0; i < count; i++) {
-        double index = (double)i, weight = foreloop_value_item(weights, i)->number;
-        bool given = foreloop_value_item(weights, i)->type == FORELOOP_VALUE_NUMBER && weight >= 0;
-        shares[i] = sum += given ? weight : NAN;
+        double index = (double)i;
+        shares[i] = sum += weights->items[i].number;
         FORELOOP_TRY(foreloop_sketch_append(sketch, decision, &index, error));
     }
     decision->ruled = count;
-    if (sum > 0 && isfinite(sum))
-        decision->shares = shares;
+    decision->shares = shares;
     return FORELOOP_OK;
 }
 
@@ -159,11 +169,9 @@ static foreloop_status fill_decision(foreloop_sketch *sketch, foreloop_sketch_de
     if (decision->kind == FORELOOP_DECISION_CATEGORY)
         return fill_categories(sketch, decision, instruction, error);
     if (decision->kind == FORELOOP_DECISION_TILE) {
-        const foreloop_value *innermost = foreloop_value_item(&instruction->attrs, 1);
         decision->product = product_of(numbers + decision->first_number, decision->width);
-        decision->perfect = strcmp(instruction->kind->name, "SamplePerfectTile") == 0;
-        if (innermost->type == FORELOOP_VALUE_NUMBER && innermost->number > 0)
-            decision->innermost = innermost->number;
+        decision->perfect = is_perfect(instruction);
+        decision->innermost = innermost_bound(instruction);
         if (decision->perfect)
             return foreloop_sketch_fill_tiles(sketch, decision, error);
     }
@@ -199,7 +207,7 @@ static foreloop_status read_trace(foreloop_sketch *sketch, const char *text, siz
     FORELOOP_TRY(status);
     *trace = record.trace;
     trace->count = trace->length = foreloop_walk_search_length(trace);
-    return FORELOOP_OK;
+    return foreloop_sketch_check_names(trace, &sketch->reader.variables, arena, error);
 }
 
 /* Copies of the instructions, with decisions of their own to write into. */
@@ -238,10 +246,12 @@ static foreloop_status list_decisions(foreloop_sketch *sketch, foreloop_error *e
     for (size_t i = 0; i < trace->count; i++) {
         size_t own = count_numbers(&trace->instructions[i], &kind);
         numbers += own;
+        places += own > 0 && kind == FORELOOP_DECISION_LOCATIONS;
         if (own == 0 && trace->instructions[i].decision)
             return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED,
                                  "instruction %zu of the trace has a decision, and is of no kind that has one here", i);
     }
+    FORELOOP_TRY(foreloop_sketch_check_size(trace, numbers, places, error));
     sketch->numbers = foreloop_arena_allocate(&sketch->arena, numbers, sizeof *sketch->numbers);
     sketch->decisions = foreloop_arena_allocate(&sketch->arena, numbers, sizeof *sketch->decisions);
     sketch->nests = foreloop_arena_allocate(&sketch->arena, numbers, sizeof *sketch->nests);
@@ -252,16 +262,16 @@ static foreloop_status list_decisions(foreloop_sketch *sketch, foreloop_error *e
             size_t width = count_numbers(&trace->instructions[i], &kind);
             if (width == 0 || (kind == FORELOOP_DECISION_LOCATIONS) != (pass == 1))
                 continue;
-            if (pass == 0 || places++ == 0)
+            if (pass == 0 || sketch->locations == FORELOOP_SKETCH_NONE)
                 sketch->decisions[sketch->decision_count++] =
                     (foreloop_sketch_decision){.kind = kind, .first_number = sketch->number_count};
+            if (pass == 1)
+                sketch->locations = sketch->decision_count - 1;
             sketch->decisions[sketch->decision_count - 1].width += width;
             for (size_t part = 0; part < width; part++)
                 sketch->numbers[sketch->number_count++] =
                     (foreloop_sketch_number){.instruction = (uint32_t)i, .part = (uint32_t)part};
         }
-    if (places > 0)
-        sketch->locations = sketch->decision_count - 1;
     return FORELOOP_OK;
 }
 
@@ -285,6 +295,7 @@ foreloop_status foreloop_sketch_open(foreloop_sketch *sketch, const foreloop_all
         return foreloop_fail_memory(error, length, 1, "a sketch");
     FORELOOP_TRY(read_trace(sketch, own, length, &sketch->arena, &sketch->trace, error));
     FORELOOP_TRY(list_decisions(sketch, error));
+    FORELOOP_TRY(foreloop_sketch_check_decisions(&sketch->trace, error));
     FORELOOP_TRY(fill_decisions(sketch, error));
     FORELOOP_TRY(own_instructions(sketch, error));
     FORELOOP_TRY(foreloop_sketch_find_pieces(sketch, own, length, error));
@@ -299,6 +310,7 @@ void foreloop_sketch_close(foreloop_sketch *sketch) {
         foreloop_release(sketch->allocator, sketch->decisions[i].values);
     foreloop_release(sketch->allocator, sketch->patterns);
     foreloop_release(sketch->allocator, sketch->patterned);
+    foreloop_release(sketch->allocator, sketch->pattern_points);
     foreloop_release(sketch->allocator, sketch->points);
     foreloop_walk_close(sketch->walk);
     foreloop_trace_reader_close(&sketch->reader, sketch->allocator);
@@ -393,6 +405,8 @@ static foreloop_status reserve_point(foreloop_sketch *sketch, foreloop_error *er
                                       sketch->pattern_count, sizeof *sketch->patterns, error));
     FORELOOP_TRY(foreloop_reserve_one(sketch->allocator, &sketch->patterned, &sketch->patterned_capacity,
                                       sketch->pattern_count, sizeof *sketch->patterned, error));
+    FORELOOP_TRY(foreloop_reserve_one(sketch->allocator, &sketch->pattern_points, &sketch->pattern_points_capacity,
+                                      sketch->pattern_count, sizeof *sketch->pattern_points, error));
     size_t used = sketch->point_count * sketch->decision_count;
     return foreloop_reserve(sketch->allocator, &sketch->points, &sketch->point_capacity, used,
                             used + sketch->decision_count + 1, sizeof *sketch->points, error);
@@ -404,6 +418,7 @@ foreloop_status foreloop_sketch_add(foreloop_sketch *sketch, const char *text, s
     foreloop_arena_reset(&sketch->scratch);
     FORELOOP_TRY(read_trace(sketch, text, length, &sketch->scratch, &trace, error));
     FORELOOP_TRY(check_sketch(sketch, &trace, error));
+    FORELOOP_TRY(foreloop_sketch_check_decisions(&trace, error));
     double *numbers = foreloop_arena_allocate(&sketch->scratch, sketch->number_count, sizeof *numbers);
     if (!numbers)
         return foreloop_fail_memory(error, sketch->number_count, sizeof *numbers, "the decisions of a trace");
@@ -414,7 +429,7 @@ foreloop_status foreloop_sketch_add(foreloop_sketch *sketch, const char *text, s
     const size_t size = sketch->decision_count * sizeof *point;
     uint32_t *own = sketch->points + sketch->point_count * sketch->decision_count;
     FORELOOP_TRY(make_point(sketch, numbers, own, error));
-    FORELOOP_TRY(foreloop_sketch_show_places(sketch, own, error));
+    foreloop_sketch_show_places(sketch, own);
     if (point && size > 0)
         memcpy(point, own, size);
     for (size_t i = 0; i < sketch->point_count; i++)

@@ -69,6 +69,7 @@ typedef struct foreloop_sketch {
     size_t number_count;
     foreloop_sketch_decision *decisions;
     size_t decision_count;
+    size_t listed;                       /* factors of perfect tiles, all together */
     const foreloop_sketch_piece *pieces; /* of the instructions */
     size_t piece_count;
 
@@ -77,7 +78,8 @@ typedef struct foreloop_sketch {
     bool by_pattern;             /* not all nests are known: see sketch_places.c */
     uint64_t *patterns;          /* with `patterned`: pairs that traces show */
     uint32_t *patterned;         /* value of the places' decision */
-    size_t pattern_count, pattern_capacity, patterned_capacity;
+    size_t *pattern_points;      /* a point of each, see `points` */
+    size_t pattern_count, pattern_capacity, patterned_capacity, pattern_points_capacity;
 
     uint32_t *points; /* of the traces that were added, the first one first: [point_count][decision_count] */
     size_t point_count, point_capacity;
@@ -108,16 +110,31 @@ size_t foreloop_sketch_find(const foreloop_sketch_decision *decision, const doub
 foreloop_status foreloop_sketch_append(foreloop_sketch *sketch, foreloop_sketch_decision *decision,
                                        const double *numbers, foreloop_error *error);
 
+/* sketch_check.c: what a trace must say. Every name is defined once, before its use; attributes of Sample instructions
+ * fit; one decision each at the most. */
+foreloop_status foreloop_sketch_check_size(const foreloop_trace *trace, size_t numbers, size_t places,
+                                           foreloop_error *error);
+foreloop_status foreloop_sketch_check_names(const foreloop_trace *trace, const foreloop_names *names,
+                                            foreloop_arena *arena, foreloop_error *error);
+foreloop_status foreloop_sketch_check_decisions(const foreloop_trace *trace, foreloop_error *error);
+
 /* sketch_tiles.c: the values of a perfect tile. None when there are too many. */
 foreloop_status foreloop_sketch_fill_tiles(foreloop_sketch *sketch, foreloop_sketch_decision *decision,
                                            foreloop_error *error);
 
 /* sketch_places.c: which places are legal beside the tiles of a point. */
 foreloop_status foreloop_sketch_find_nests(foreloop_sketch *sketch, foreloop_error *error);
-foreloop_status foreloop_sketch_show_places(foreloop_sketch *sketch, const uint32_t *point, foreloop_error *error);
+/* Takes in that a trace has shown this point, which is to be that numbered point_count; room has been reserved. */
+void foreloop_sketch_show_places(foreloop_sketch *sketch, const uint32_t *point);
+/* The tile's factor that is the extent of the loop at a place of the sample `index`; NULL: none that is known. */
+const foreloop_sketch_factor *foreloop_sketch_place_factor(const foreloop_sketch *sketch, size_t index, double place);
 bool foreloop_sketch_legal(const foreloop_sketch *sketch, const uint32_t *point);
 /* Draws among the legal values of the places; false when there is none. */
 bool foreloop_sketch_place(const foreloop_sketch *sketch, uint64_t *random, uint32_t *point);
+
+/* sketch_next.c: all legal points. `next` gives ARGUMENT for a point that is not legal, END behind the last one. */
+void foreloop_sketch_first(const foreloop_sketch *sketch, uint32_t *point);
+foreloop_status foreloop_sketch_next(const foreloop_sketch *sketch, uint32_t *point);
 
 /* sketch_walk.c: what each action depends on, and the actions of a point. */
 foreloop_status foreloop_sketch_find_actions(foreloop_sketch *sketch, foreloop_error *error);

@@ -96,19 +96,22 @@ static uint64_t unit_pattern(const foreloop_sketch *sketch, const uint32_t *poin
     return pattern;
 }
 
-static bool fits_nest(const foreloop_sketch *sketch, const foreloop_sketch_nest *nest, double place,
-                      const uint32_t *point) {
+const foreloop_sketch_factor *foreloop_sketch_place_factor(const foreloop_sketch *sketch, size_t index, double place) {
+    const foreloop_sketch_nest *nest = &sketch->nests[index];
     if (!nest->known || place < 0 || place >= (double)nest->count)
-        return true;
-    foreloop_sketch_factor loop = nest->loops[(size_t)place];
-    if (loop.decision == FORELOOP_SKETCH_NONE)
-        return true;
-    return foreloop_sketch_value(&sketch->decisions[loop.decision], point[loop.decision])[loop.part] != 1;
+        return NULL;
+    const foreloop_sketch_factor *loop = &nest->loops[(size_t)place];
+    return loop->decision == FORELOOP_SKETCH_NONE ? NULL : loop;
+}
+
+static bool fits_nest(const foreloop_sketch *sketch, size_t index, double place, const uint32_t *point) {
+    const foreloop_sketch_factor *loop = foreloop_sketch_place_factor(sketch, index, place);
+    return !loop || foreloop_sketch_value(&sketch->decisions[loop->decision], point[loop->decision])[loop->part] != 1;
 }
 
 static bool fits_nests(const foreloop_sketch *sketch, const double *places, const uint32_t *point) {
     for (size_t i = 0; i < sketch->decisions[sketch->locations].width; i++)
-        if (!fits_nest(sketch, &sketch->nests[i], places[i], point))
+        if (!fits_nest(sketch, i, places[i], point))
             return false;
     return true;
 }
@@ -128,27 +131,23 @@ bool foreloop_sketch_legal(const foreloop_sketch *sketch, const uint32_t *point)
            (!sketch->by_pattern || is_shown(sketch, unit_pattern(sketch, point), value));
 }
 
-foreloop_status foreloop_sketch_show_places(foreloop_sketch *sketch, const uint32_t *point, foreloop_error *error) {
+void foreloop_sketch_show_places(foreloop_sketch *sketch, const uint32_t *point) {
     if (sketch->locations == FORELOOP_SKETCH_NONE)
-        return FORELOOP_OK;
+        return;
     const foreloop_sketch_decision *decision = &sketch->decisions[sketch->locations];
     const double *places = foreloop_sketch_value(decision, point[sketch->locations]);
     uint64_t pattern = unit_pattern(sketch, point);
     /* A place that TVM has taken, though it would not by these loops, counts others. */
     for (size_t i = 0; i < decision->width; i++)
-        if (!fits_nest(sketch, &sketch->nests[i], places[i], point)) {
+        if (!fits_nest(sketch, i, places[i], point)) {
             sketch->nests[i].known = false;
             sketch->by_pattern = true;
         }
     if (is_shown(sketch, pattern, point[sketch->locations]))
-        return FORELOOP_OK;
-    FORELOOP_TRY(foreloop_reserve_one(sketch->allocator, &sketch->patterns, &sketch->pattern_capacity,
-                                      sketch->pattern_count, sizeof *sketch->patterns, error));
-    FORELOOP_TRY(foreloop_reserve_one(sketch->allocator, &sketch->patterned, &sketch->patterned_capacity,
-                                      sketch->pattern_count, sizeof *sketch->patterned, error));
+        return;
+    sketch->pattern_points[sketch->pattern_count] = sketch->point_count;
     sketch->patterns[sketch->pattern_count] = pattern;
     sketch->patterned[sketch->pattern_count++] = point[sketch->locations];
-    return FORELOOP_OK;
 }
 
 /* The candidates for a draw: the values, or where patterns matter the pairs of a pattern and a value. Whether the one

@@ -21,8 +21,9 @@ typedef struct foreloop_trace {
     size_t count;
     size_t length; /* the record's instructions, all of them */
     size_t variable_count;
-    size_t unknown;      /* instructions of the record whose kind is not known */
-    bool classes_stated; /* with the axes: nothing else tells any */
+    size_t unknown;       /* instructions of the record whose kind is not known */
+    size_t decided_twice; /* the first instruction with two decisions, counted from 1; 0: none */
+    bool classes_stated;  /* with the axes: nothing else tells any */
 } foreloop_trace;
 
 /* One line of a tuning log. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define HEAD                                                                                                           \
     "[\"GetSBlock\",[],[\"A\",\"main\"],[\"b0\"]],[\"GetLoops\",[\"b0\"],[],[\"l1\"]],"                                \
@@ -139,19 +140,182 @@ static void check_errors(foreloop_actions *actions) {
     CHECK(foreloop_space_create(NULL, NULL, "", 0, NULL, NULL) == FORELOOP_ERROR_ARGUMENT, "NULL is refused");
 
     /* 2^30 in 16 parts, none of which leads to a last factor of 1 soon: no rule, the shown one only */
-    const char *huge =
-        "[[[\"SamplePerfectTile\",[\"l1\"],[16,1],[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\","
-        "\"j\",\"k\",\"l\",\"m\",\"n\",\"o\",\"p\"]]],"
-        "[[0,[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1073741824,1]]]]";
+    const char *huge = "[[[\"GetSBlock\",[],[\"A\",\"main\"],[\"b0\"]],[\"GetLoops\",[\"b0\"],[],[\"l1\"]],"
+                       "[\"SamplePerfectTile\",[\"l1\"],[16,1],[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\","
+                       "\"j\",\"k\",\"l\",\"m\",\"n\",\"o\",\"p\"]]],"
+                       "[[2,[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1073741824,1]]]]";
     CHECK(create(&space, NULL, huge) == FORELOOP_OK && count_points(space) == 1, "too many tiles: those shown");
     foreloop_space_close(space);
 }
 
-/* Every cut and many damaged bytes: an error or a space, never more. */
+/* Traces of which one thing contradicts another: refused when the space is made, and what tells. */
+static void check_contradictions(void) {
+#define LOOP "[\"GetSBlock\",[],[\"A\",\"main\"],[\"b0\"]],[\"GetLoops\",[\"b0\"],[],[\"l1\"]],"
+#define TILE(attributes, decisions)                                                                                    \
+    "[[" LOOP "[\"SamplePerfectTile\",[\"l1\"]," attributes ",[\"v2\",\"v3\"]]],[" decisions "]]"
+#define CATEGORY(attributes) "[[[\"SampleCategorical\",[]," attributes ",[\"v0\"]]],[[0,0]]]"
+    static const struct {
+        const char *text, *told;
+        foreloop_status status;
+    } cases[] = {
+        {TILE("[2,64]", "[2,[2,8]]"), "", FORELOOP_OK},
+        {TILE("[2,-1]", "[2,[2,8]]"), "", FORELOOP_OK},
+        {TILE("[3,64]", "[2,[2,8]]"), "instruction 2", FORELOOP_ERROR_FORMAT},
+        {TILE("[]", "[2,[2,8]]"), "instruction 2", FORELOOP_ERROR_FORMAT},
+        {TILE("[2]", "[2,[2,8]]"), "instruction 2", FORELOOP_ERROR_FORMAT},
+        {TILE("[2,1.5]", "[2,[2,8]]"), "instruction 2", FORELOOP_ERROR_FORMAT},
+        {TILE("[2,4]", "[2,[2,8]]"), "instruction 2", FORELOOP_ERROR_FORMAT},
+        {TILE("[2,64]", "[2,[2,8]],[2,[4,4]]"), "instruction 2", FORELOOP_ERROR_FORMAT},
+        {CATEGORY("[[1,2],[0.5,0.5]]"), "", FORELOOP_OK},
+        {CATEGORY("[[1,2],[0.5]]"), "instruction 0", FORELOOP_ERROR_FORMAT},
+        {CATEGORY("[[1,2],[0.5,0.25,0.25]]"), "instruction 0", FORELOOP_ERROR_FORMAT},
+        {CATEGORY("[[1,2],[1.5,-0.5]]"), "instruction 0", FORELOOP_ERROR_FORMAT},
+        {CATEGORY("[[1,2],[0,0]]"), "instruction 0", FORELOOP_ERROR_FORMAT},
+        {CATEGORY("[[1,2],[NaN,1]]"), "instruction 0", FORELOOP_ERROR_FORMAT},
+        {CATEGORY("[[1,2],[1e308,1e308]]"), "instruction 0", FORELOOP_ERROR_FORMAT},
+        {CATEGORY("[[1,2],[\"a\",1]]"), "instruction 0", FORELOOP_ERROR_FORMAT},
+        {CATEGORY("[]"), "instruction 0", FORELOOP_ERROR_FORMAT},
+        {"[[" LOOP "[\"Reorder\",[\"l2\"],[],[]]],[]]", "instruction 2 uses l2", FORELOOP_ERROR_FORMAT},
+        {"[[" LOOP "[\"Reorder\",[[\"l1\",\"l2\"]],[],[]]],[]]", "uses l2", FORELOOP_ERROR_FORMAT},
+        {"[[" LOOP "[\"Reorder\",[\"l2\"],[],[]],[\"EnterPostproc\",[],[],[]],[\"GetLoops\",[\"b0\"],[],[\"l2\"]]],[]]",
+         "instruction 2 uses l2", FORELOOP_ERROR_FORMAT},
+        {"[[" LOOP "[\"GetLoops\",[\"b0\"],[],[\"l1\"]]],[]]", "instruction 2", FORELOOP_ERROR_FORMAT},
+        {"[[" LOOP "[\"Annotate\",[\"b0\",\"\\\"l2\\\"\"],[\"k\"],[]]],[]]", "", FORELOOP_OK},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        foreloop_space *space = NULL;
+        error.message[0] = 0;
+        foreloop_status status = create(&space, NULL, cases[i].text);
+        CHECK(status == cases[i].status && strstr(error.message, cases[i].told), "%s: %s", cases[i].text,
+              error.message);
+        foreloop_space_close(space);
+    }
+    foreloop_space *space = NULL;
+    CHECK(create(&space, NULL, TILE("[2,4]", "[2,[4,4]]")) == FORELOOP_OK, "a space");
+    const char *other = TILE("[2,4]", "[2,[2,8]]"), *twice = TILE("[2,4]", "[2,[4,4]],[2,[4,4]]");
+    CHECK(foreloop_space_add(space, other, strlen(other), NULL, &error) == FORELOOP_ERROR_FORMAT, "%s", error.message);
+    CHECK(foreloop_space_add(space, twice, strlen(twice), NULL, &error) == FORELOOP_ERROR_FORMAT, "%s", error.message);
+    foreloop_space_close(space);
+}
+
+/* What would take long if its cost were not bounded. */
+static void check_costs(void) {
+    enum { TILES = 12, PARTS = 12 };
+    static char text[1 << 20];
+    foreloop_space *space = NULL;
+    uint32_t point[TILES + 1], second[TILES + 1];
+    clock_t start = clock();
+
+    /* Twelve tiles of 240 values, of which the places fit those alone whose second factor is 1. */
+    size_t length = (size_t)sprintf(text, "[[" LOOP);
+    for (int i = 0; i < TILES; i++)
+        length += (size_t)sprintf(text + length, "[\"SamplePerfectTile\",[\"l1\"],[2,-1],[\"v%d\",\"w%d\"]],", i, i);
+    length += (size_t)sprintf(text + length, "[\"SampleComputeLocation\",[\"b0\"],[],[\"l2\"]]],[");
+    for (int i = 0; i < TILES; i++)
+        length += (size_t)sprintf(text + length, "[%d,[720720,1]],", i + 2);
+    sprintf(text + length, "[%d,3]]]", TILES + 2);
+    CHECK(create(&space, NULL, text) == FORELOOP_OK && foreloop_space_first(space, point, &error) == FORELOOP_OK &&
+              foreloop_space_is_legal(space, point),
+          "the first of few legal points is found");
+    CHECK(foreloop_space_next(space, point, &error) == FORELOOP_END, "there is no other");
+    memset(second, 0, sizeof second);
+    CHECK(foreloop_space_next(space, second, &error) == FORELOOP_ERROR_ARGUMENT && second[0] == 0, "%s", error.message);
+    foreloop_space_close(space);
+    space = NULL;
+
+    length = (size_t)sprintf(text, "[[" LOOP "[\"SamplePerfectTile\",[\"l1\"],[%d,64],[", PARTS);
+    for (int i = 0; i < PARTS; i++)
+        length += (size_t)sprintf(text + length, "%s\"v%d\"", i == 0 ? "" : ",", i);
+    length += (size_t)sprintf(text + length, "]]],[[2,[720720");
+    for (int i = 1; i < PARTS; i++)
+        length += (size_t)sprintf(text + length, ",1");
+    sprintf(text + length, "]]]]");
+    CHECK(create(&space, NULL, text) == FORELOOP_OK && count_points(space) == 1, "too many tiles: those shown");
+    foreloop_space_close(space);
+    space = NULL;
+
+    /* 170,544 values of 16 factors each, forty times */
+    length = (size_t)sprintf(text, "[[" LOOP);
+    for (int i = 0; i < 40 * 16; i++)
+        length += (size_t)sprintf(text + length, "%s\"v%d\"%s",
+                                  i % 16 == 0 ? "[\"SamplePerfectTile\",[\"l1\"],[16,-1],[" : ",", i,
+                                  i == 40 * 16 - 1 ? "]]"
+                                  : i % 16 == 15   ? "]],"
+                                                   : "");
+    for (int i = 0; i < 40; i++)
+        length +=
+            (size_t)sprintf(text + length, "%s[%d,[128,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]]", i == 0 ? "],[" : ",", i + 2);
+    sprintf(text + length, "]]");
+    foreloop_space_decision tile = {.size = sizeof tile}, last = {.size = sizeof last};
+    CHECK(create(&space, NULL, text) == FORELOOP_OK, "a space of forty large tiles");
+    foreloop_space_get_decision(space, 0, &tile, &error);
+    foreloop_space_get_decision(space, 39, &last, &error);
+    CHECK(tile.values == 170544 && last.values == 1, "not all are listed: %zu and %zu values", tile.values,
+          last.values);
+    foreloop_space_close(space);
+    space = NULL;
+
+    length = (size_t)sprintf(text, "[[" LOOP);
+    for (int i = 0; i < 10000; i++)
+        length += (size_t)sprintf(text + length, "%s[\"Annotate\",[\"b0\",%d],[\"meta_schedule.parallel\"],[]]",
+                                  i == 0 ? "" : ",", i);
+    sprintf(text + length, "],[]]");
+    CHECK(create(&space, NULL, text) == FORELOOP_ERROR_LIMIT && !space, "%s", error.message);
+    length = (size_t)sprintf(text, "[[" LOOP);
+    for (int i = 0; i < 1025; i++)
+        length += (size_t)sprintf(text + length, "%s[\"Annotate\",[\"b0\",%d],[\"meta_schedule.parallel\"],[]]",
+                                  i == 0 ? "" : ",", i);
+    sprintf(text + length, "],[]]");
+    CHECK(create(&space, NULL, text) == FORELOOP_ERROR_LIMIT && !space, "%s", error.message);
+    length = (size_t)sprintf(text, "[[" LOOP);
+    for (int i = 0; i < 65; i++)
+        length +=
+            (size_t)sprintf(text + length, "%s[\"SampleComputeLocation\",[\"b0\"],[],[\"p%d\"]]", i == 0 ? "" : ",", i);
+    length += (size_t)sprintf(text + length, "],[");
+    for (int i = 0; i < 65; i++)
+        length += (size_t)sprintf(text + length, "%s[%d,-1]", i == 0 ? "" : ",", i + 2);
+    sprintf(text + length, "]]");
+    CHECK(create(&space, NULL, text) == FORELOOP_ERROR_LIMIT && !space, "%s", error.message);
+
+    /* Generous: some ms here; without bounds, seconds to ages. */
+    const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    CHECK(seconds < 2, "all that in %.3f s", seconds);
+}
+
+/* Each legal point comes once: those that all points are asked for. */
+static void check_enumeration(void) {
+    const char *flat = TRACE("64", "[[2,[12,1]],[4,0],[7,0]]"), *third = TRACE("64", "[[2,[3,4]],[4,0],[7,0]]");
+    foreloop_space *space = NULL;
+    uint32_t point[4], value[4];
+    size_t counts[4], legal = 0, listed = 0, wrong = 0;
+    static unsigned char seen[8][8][8][8];
+    create(&space, NULL, GIVEN);
+    foreloop_space_add(space, flat, strlen(flat), NULL, &error);
+    foreloop_space_add(space, third, strlen(third), NULL, &error);
+    for (size_t d = 0; d < 4; d++) {
+        foreloop_space_decision decision = {.size = sizeof decision};
+        foreloop_space_get_decision(space, d, &decision, &error);
+        counts[d] = decision.values;
+    }
+    for (foreloop_status status = foreloop_space_first(space, point, &error); status == FORELOOP_OK && listed < 1000;
+         status = foreloop_space_next(space, point, &error), listed++)
+        wrong += !foreloop_space_is_legal(space, point) || seen[point[0]][point[1]][point[2]][point[3]]++ > 0;
+    for (value[0] = 0; value[0] < counts[0]; value[0]++)
+        for (value[1] = 0; value[1] < counts[1]; value[1]++)
+            for (value[2] = 0; value[2] < counts[2]; value[2]++)
+                for (value[3] = 0; value[3] < counts[3]; value[3]++)
+                    legal += (size_t)foreloop_space_is_legal(space, value);
+    CHECK(wrong == 0 && listed == legal && legal > 16, "%zu of %zu legal points are listed, %zu wrong", listed, legal,
+          wrong);
+    foreloop_space_close(space);
+}
+
+/* Every cut and many damaged bytes: an error, or a space whose traces are of it. */
 static void check_damage(void) {
     static const char bytes[] = "[]\"0,-9e\\{\x01\xff";
     char text[1024];
-    size_t length = strlen(GIVEN), made = 0;
+    size_t length = strlen(GIVEN), made = 0, refused = 0, needed;
+    static char trace[4096];
     for (size_t i = 0; i < length; i++)
         for (size_t k = 0; k < sizeof bytes; k++) {
             foreloop_space *space = NULL;
@@ -167,11 +331,17 @@ static void check_damage(void) {
                 if (info.decision_count <= 16) {
                     foreloop_space_sample(space, &random, 4, points[0], &error);
                     foreloop_space_mutate(space, &random, points[0], 4, points[0], &error);
+                    refused +=
+                        foreloop_space_first(space, points[0], &error) != FORELOOP_OK ||
+                        foreloop_space_trace(space, points[0], trace, sizeof trace, &needed, &error) != FORELOOP_OK ||
+                        foreloop_space_add(space, trace, needed, points[1], &error) != FORELOOP_OK ||
+                        memcmp(points[0], points[1], info.decision_count * sizeof points[0][0]) != 0;
                 }
                 made++;
             }
             foreloop_space_close(space);
         }
+    CHECK(refused == 0, "%zu spaces refuse the trace of their first point: %s", refused, error.message);
     CHECK(made > 0 && made < length * sizeof bytes, "damaged traces: %zu of %zu still are traces", made,
           length * sizeof bytes);
 }
@@ -255,6 +425,9 @@ int main(int argc, char **argv) {
     }
     check_legal();
     check_errors(actions);
+    check_contradictions();
+    check_costs();
+    check_enumeration();
     check_damage();
 
     const char *flat = TRACE("64", "[[2,[12,1]],[4,0],[7,0]]");

@@ -37,5 +37,11 @@ for program in "$@"; do
     "$program" >/dev/null 2>&1
     [ $? -eq 2 ]
     check $? "$name without arguments exits with 2"
+    [ "$name" = search_traces ] || continue
+    for generations in -1 many 3x ''; do
+        "$program" "${good[@]}" "$generations" >/dev/null 2>&1
+        [ $? -eq 2 ]
+        check $? "$name with '$generations' generations exits with 2"
+    done
 done
 echo "1..$count"
