@@ -935,10 +935,10 @@ typedef struct foreloop_space foreloop_space;
 
 /* Makes a space from a trace: a line of database_tuning_record.json, or its trace alone, [[instructions], [decisions]].
  * `actions` may be NULL, for points without scores. Errors: FORMAT for a malformed trace, for one that lacks a decision
- * or has two for one instruction, for a decision or attributes that contradict their instruction, and for a name that is
- * not defined, once, before its use; UNSUPPORTED for a decision of a kind not named above; LIMIT for a text of over
- * 64 MiB, and for more than 4,096 instructions before EnterPostproc, 1,024 decided numbers or 64 places. Cost: some times
- * that of reading a record, and the legal tiles. */
+ * or has two for one instruction, for a decision or attributes that contradict their instruction, and for a name that
+ * is not defined, once, before its use; UNSUPPORTED for a decision of a kind not named above; LIMIT for a text of over
+ * 64 MiB, and for more than 4,096 instructions before EnterPostproc, 1,024 decided numbers or 64 places. Cost: some
+ * times that of reading a record, and the legal tiles. */
 FORELOOP_API foreloop_status foreloop_space_create(foreloop_space **space, foreloop_actions *actions, const char *text,
                                                    size_t length, const foreloop_options *options,
                                                    foreloop_error *error);
@@ -1001,10 +1001,10 @@ FORELOOP_API foreloop_status foreloop_space_mutate(const foreloop_space *space, 
 FORELOOP_API foreloop_status foreloop_space_cross(const foreloop_space *space, uint64_t *random, const uint32_t *first,
                                                   const uint32_t *second, size_t count, uint32_t *crossed,
                                                   foreloop_error *error);
-/* All legal points one after the other, of the places the slowest, of the others the last one changing fastest. END when
- * there is no other; ARGUMENT for going on from a point that is not legal. Cost: each value of each decision is looked at
- * twice at the most, beside the places, however few points are legal; and where loops are not known, a comparison with
- * the patterns that traces show. Most calls look at a few values. */
+/* All legal points one after the other, of the places the slowest, of the others the last one changing fastest. END
+ * when there is no other; ARGUMENT for going on from a point that is not legal. Cost: each value of each decision is
+ * looked at twice at the most, beside the places, however few points are legal; and where loops are not known, a
+ * comparison with the patterns that traces show. Most calls look at a few values. */
 FORELOOP_API foreloop_status foreloop_space_first(const foreloop_space *space, uint32_t *point, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_space_next(const foreloop_space *space, uint32_t *point, foreloop_error *error);
 
