@@ -70,6 +70,17 @@ static int padded(program *p, int input, int pad) {
     return out;
 }
 
+/* The element of a source in NCHW that a filter meets: image and place are loops 0, 2 and 3 of the convolution, the
+ * place in the filter is loops `window` and `window` + 1. */
+static int load_window(program *p, int source, int channel, int stride, int window) {
+    const int loaded = add_load(p, OP_LOAD, source);
+    index_of(p, loaded, 0, 0, 1, NONE, 0);
+    index_of(p, loaded, 1, channel, 1, NONE, 0);
+    index_of(p, loaded, 2, 2, stride, window, 0);
+    index_of(p, loaded, 3, 3, stride, window + 1, 0);
+    return loaded;
+}
+
 static void conv2d(program *p, const int *x) {
     static const char *const names[] = {"nn", "ff", "yy", "xx", "rc", "ry", "rx"};
     const int n = x[0], c = x[1], f = x[4], k = x[5], stride = x[6], pad = x[7];
@@ -78,11 +89,7 @@ static void conv2d(program *p, const int *x) {
     const int filters = add_buffer(p, "W", BUFFER_INPUT, 4, (int[]){f, c, k, k});
     const int out = add_buffer(p, "Y", BUFFER_OUTPUT, 4, (int[]){n, f, h, w});
     const int source = padded(p, in, pad);
-    const int left = add_load(p, OP_LOAD, source);
-    index_of(p, left, 0, 0, 1, NONE, 0);
-    index_of(p, left, 1, 4, 1, NONE, 0);
-    index_of(p, left, 2, 2, stride, 5, 0);
-    index_of(p, left, 3, 3, stride, 6, 0);
+    const int left = load_window(p, source, 4, stride, 5);
     const int right = load(p, filters, (int[]){1, 4, 5, 6});
     (void)add_block(p, "conv2d_nchw", out, COMBINE_SUM, add_expression(p, OP_MULTIPLY, left, right), 7, names,
                     (int[]){n, f, h, w, c, k, k});
@@ -96,11 +103,7 @@ static void depthwise(program *p, const int *x) {
     const int filters = add_buffer(p, "W", BUFFER_INPUT, 3, (int[]){c, k, k});
     const int out = add_buffer(p, "Y", BUFFER_OUTPUT, 4, (int[]){n, c, h, w});
     const int source = padded(p, in, pad);
-    const int left = add_load(p, OP_LOAD, source);
-    index_of(p, left, 0, 0, 1, NONE, 0);
-    index_of(p, left, 1, 1, 1, NONE, 0);
-    index_of(p, left, 2, 2, stride, 4, 0);
-    index_of(p, left, 3, 3, stride, 5, 0);
+    const int left = load_window(p, source, 1, stride, 4);
     const int right = load(p, filters, (int[]){1, 4, 5});
     (void)add_block(p, "DepthwiseConv2d", out, COMBINE_SUM, add_expression(p, OP_MULTIPLY, left, right), 6, names,
                     (int[]){n, c, h, w, k, k});
