@@ -303,6 +303,10 @@ def main():
                                        if history else ()),
                 "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
                 "packages": {name: importlib.metadata.version(name) for name in PACKAGES}}
+    if arguments.begin_with:  # whose programs the encoder has seen before; of no steps, all that it has seen
+        earlier = json.loads((arguments.begin_with / "model.json").read_text()).get("training", {})
+        seen = earlier.get("encoder_of", earlier.get("states_of", earlier.get("operators", [])))
+        training["encoder_of"] = sorted({*seen, *(training["operators"] if arguments.steps else ())})
     parts = (words, model, (arguments.window, arguments.stride), vocabulary.kinds,
              projection(z.shape[1]),
              transition.tensors(mover, vocabulary), wanted, booster)

@@ -105,7 +105,8 @@ def run_peer(name, training, tested, arguments, library, seed):
 
 
 def fingerprint(name, training, tested, seed):
-    parts = [name, seed] + [(o.name, o.machine, len(o.candidates)) for group in (training, tested) for o in group]
+    settings = [vars(ranker.Settings())] if name not in ("metaschedule", "sequence") else []
+    parts = [name, seed] + settings + [(o.name, o.machine, len(o.candidates)) for group in (training, tested) for o in group]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).hexdigest()
 
 
