@@ -192,7 +192,7 @@ def slopes(points, draws=2000, seed=0):
         pick = np.random.default_rng(seed).integers(0, table.shape[1], (draws, table.shape[1]))
         drawn = weight @ table[:, pick].mean(2)
         slope, mean = float(weight @ table.mean(1)), float(table.mean())
-        needed = 2 ** (sizes.mean() + (goal - mean) / slope) if slope > 0 else np.inf
+        needed = 2 ** min(60.0, sizes.mean() + (goal - mean) / slope) if slope > 0 else np.inf
         result[name] = (slope, *np.percentile(drawn, [2.5, 97.5]), needed)
     return result
 
