@@ -136,7 +136,7 @@ static foreloop_status fill(foreloop_transformer *transformer, const foreloop_ke
     FORELOOP_TRY(complete_window(transformer, error));
     if (!pooling->projection_size)
         return FORELOOP_OK;
-    return foreloop_linear_weights_pack(&transformer->projection, pooling->projection, pooling->projection_bias,
+    return foreloop_linear_weights_pack(&transformer->projection, NULL, pooling->projection, pooling->projection_bias,
                                         config->hidden_size, pooling->projection_size,
                                         &transformer->weights.kernels.linear[FORELOOP_PRECISION_F32],
                                         &transformer->allocator, error);

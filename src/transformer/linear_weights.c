@@ -5,19 +5,26 @@
 #include "common/error.h"
 #include <string.h>
 
-foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, const float *matrix, const float *bias,
-                                             size_t in, size_t out, const foreloop_linear *kernel,
+size_t foreloop_linear_weights_size(size_t in, size_t out, const foreloop_linear *kernel) {
+    if (in > SIZE_MAX - 64 || out + 64 < 64 || out + 64 > SIZE_MAX / 8 / (in + 64))
+        return 0;
+    return (kernel->packed_size(in, out) + FORELOOP_ALIGNMENT - 1) / FORELOOP_ALIGNMENT * FORELOOP_ALIGNMENT;
+}
+
+foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, void *memory, const float *matrix,
+                                             const float *bias, size_t in, size_t out, const foreloop_linear *kernel,
                                              const foreloop_allocator *allocator, foreloop_error *error) {
-    foreloop_linear_weights result = {.in = in, .out = out, .kernel = *kernel};
+    foreloop_linear_weights result = {.in = in, .out = out, .kernel = *kernel, .packed = memory};
+    const size_t size = foreloop_linear_weights_size(in, out, kernel);
     if (kernel->largest_in && in > kernel->largest_in)
         return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED,
                              "a layer has %zu inputs, but this precision allows %zu: choose another", in,
                              kernel->largest_in);
-    if (out + 64 <= SIZE_MAX / 8 / (in + 64)) {
-        result.packed = foreloop_allocate(allocator, kernel->packed_size(in, out), 1);
+    if (!memory && size)
+        result.packed = result.own_memory = foreloop_allocate(allocator, size, 1);
+    if (result.packed)
         result.bias = foreloop_allocate_zeroed(allocator, out, sizeof *result.bias);
-    }
-    if (!result.packed || !result.bias) {
+    if (!result.bias) {
         foreloop_linear_weights_close(&result, allocator);
         return foreloop_fail_memory(error, out, in * sizeof(float), "packed weights");
     }
@@ -29,7 +36,7 @@ foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, co
 }
 
 void foreloop_linear_weights_close(foreloop_linear_weights *linear, const foreloop_allocator *allocator) {
-    foreloop_release(allocator, linear->packed);
+    foreloop_release(allocator, linear->own_memory);
     foreloop_release(allocator, linear->bias);
     *linear = (foreloop_linear_weights){0};
 }

@@ -10,12 +10,16 @@ typedef struct foreloop_linear_weights {
     size_t in, out;
     foreloop_linear kernel;
     void *packed;
+    void *own_memory; /* of `packed`, or NULL where the caller keeps it */
     float *bias;
 } foreloop_linear_weights;
 
-/* Packs matrix[out][in] and copies bias[out] (NULL: zeros). */
-foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, const float *matrix, const float *bias,
-                                             size_t in, size_t out, const foreloop_linear *kernel,
+/* Bytes that such a layer takes when packed, a multiple of the alignment; 0 when it would overflow. */
+size_t foreloop_linear_weights_size(size_t in, size_t out, const foreloop_linear *kernel);
+/* Packs matrix[out][in] into `memory`, of so many bytes and aligned to 64, which outlives `linear`, or, where it is
+ * NULL, into memory of its own. Copies bias[out] (NULL: zeros). */
+foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, void *memory, const float *matrix,
+                                             const float *bias, size_t in, size_t out, const foreloop_linear *kernel,
                                              const foreloop_allocator *allocator, foreloop_error *error);
 void foreloop_linear_weights_close(foreloop_linear_weights *linear, const foreloop_allocator *allocator);
 
