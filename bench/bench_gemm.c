@@ -168,10 +168,17 @@ static void close_onednn(subject *s) {
 static void multiply(bench *b, const subject *s, size_t rows, const gemm_shape *shape) {
     const size_t in = shape->in, out = shape->out;
     if (s->kernel.packed_size) {
-        const foreloop_linear_call call = {rows,      in,      out,
-                                           b->x,      in,      s->kernel.prepare ? b->prepared : NULL,
-                                           s->packed, b->bias, FORELOOP_EPILOGUE_NONE,
-                                           NULL,      b->y,    out};
+        const foreloop_linear_call call = {.rows = rows,
+                                           .in = in,
+                                           .out = out,
+                                           .x = b->x,
+                                           .x_stride = in,
+                                           .prepared = s->kernel.prepare ? b->prepared : NULL,
+                                           .packed = s->packed,
+                                           .bias = b->bias,
+                                           .epilogue = FORELOOP_EPILOGUE_NONE,
+                                           .y = b->y,
+                                           .y_stride = out};
         if (s->kernel.prepare)
             s->kernel.prepare(b->prepared, b->x, in, rows, in, 0, rows);
         s->kernel.run(&call, 0, rows, 0, out);
