@@ -273,7 +273,7 @@ static void finish_text(foreloop_encoder *encoder) {
     if (transformer->pooling.projection_size && encoder->pool.count) {
         const foreloop_linear_call call = {
             .rows = 1, .x = encoder->mean, .epilogue = FORELOOP_EPILOGUE_NONE, .y = result};
-        foreloop_linear_weights_run(&transformer->projection, call, NULL, &alone);
+        foreloop_linear_weights_run(&transformer->projection, call, NULL, NULL, &alone);
     } else if (transformer->pooling.projection_size) {
         memset(result, 0, size * sizeof *result);
     } else {

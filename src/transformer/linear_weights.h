@@ -26,8 +26,18 @@ void foreloop_linear_weights_close(foreloop_linear_weights *linear, const forelo
 /* Bytes of scratch, aligned to 64, that a call on so many rows needs. */
 size_t foreloop_linear_weights_scratch(const foreloop_linear_weights *linear, size_t rows);
 
-/* Completes the call, of which rows, x, y, their strides, epilogue and residual are filled in, and runs it. */
-void foreloop_linear_weights_run(const foreloop_linear_weights *linear, foreloop_linear_call call, void *scratch,
-                                 const foreloop_shares *shares);
+/* Rows whose inputs are to keep twice as many bits as the kernel rounds them to. */
+typedef struct foreloop_fine_rows {
+    int32_t *rows; /* [the call's rows]: 0 for each such row, else -1; overwritten by numbers of the same sign */
+    float *memory; /* foreloop_linear_weights_fine_size numbers */
+} foreloop_fine_rows;
+
+/* Numbers of memory for fine rows of a layer; 0 for kernels that do without. */
+size_t foreloop_linear_weights_fine_size(const foreloop_linear_weights *linear);
+
+/* Completes the call, of which rows, x, y, their strides, epilogue and residual are filled in, and runs it. `fine` may
+ * be NULL: no such rows; kernels without `remainder` do not read it. */
+void foreloop_linear_weights_run(const foreloop_linear_weights *linear, foreloop_linear_call call,
+                                 const foreloop_fine_rows *fine, void *scratch, const foreloop_shares *shares);
 
 #endif

@@ -130,8 +130,8 @@ static void run_panel(const foreloop_linear_call *call, size_t row, size_t rows,
                                   .former_stride = TILE_WIDTH,
                                   .bias = completes ? call->bias + out : NULL};
         /* The piece that comes next lies right behind; each tile brings in its share, so that few lines are on their
-         * way at a time. Lone tiles, which weights come to once for each line's few multiplications, every other line:
-         * the hardware completes the pairs. */
+         * way at a time. A lone tile is too short for that, and leaves every other line to the hardware, which
+         * completes pairs. */
         tile.ahead_step = tiles == 1 ? 64 : (TILE_WIDTH * sizeof(float) + tiles - 1) / tiles;
         for (size_t t = 0; t < tiles; t++) {
             /* Tiles of even height. */
