@@ -4,11 +4,13 @@
  * turns; the best of all rounds, in operations a second (two for a multiplication and addition). This library's figures
  * hold the preparation of x (rounding, quantising) and the bias; the other libraries get x in the type that they
  * multiply, and weights in the layout that they ask for. The last column is the machine's ceiling for float32,
- * multiply-adds that wait for nothing, measured between the rounds.
+ * multiply-adds that wait for nothing, measured between the rounds. OpenBLAS may know too little of a new processor:
+ * OPENBLAS_CORETYPE=SkylakeX has it use AVX-512.
  *
  *     bench_gemm [--rounds N] [--rows N] [--json]
  */
 #include "bench_machine.h"
+#include "common/alloc.h"
 #include "kernels_cpu/cpu.h"
 #include "kernels_cpu/kernels.h"
 #include "kernels_cpu/linear_bf16.h"
@@ -62,8 +64,10 @@ typedef struct bench {
 #endif
 } bench;
 
+/* As the library allocates: in huge pages where they fit. */
 static void *memory(size_t size) {
-    void *block = aligned_alloc(64, (size + 63) / 64 * 64);
+    const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
+    void *block = foreloop_allocate(&allocator, size, 1);
     if (!block) {
         fprintf(stderr, "bench_gemm: out of memory\n");
         exit(1);
@@ -168,10 +172,17 @@ static void close_onednn(subject *s) {
 static void multiply(bench *b, const subject *s, size_t rows, const gemm_shape *shape) {
     const size_t in = shape->in, out = shape->out;
     if (s->kernel.packed_size) {
-        const foreloop_linear_call call = {rows,      in,      out,
-                                           b->x,      in,      s->kernel.prepare ? b->prepared : NULL,
-                                           s->packed, b->bias, FORELOOP_EPILOGUE_NONE,
-                                           NULL,      b->y,    out};
+        const foreloop_linear_call call = {.rows = rows,
+                                           .in = in,
+                                           .out = out,
+                                           .x = b->x,
+                                           .x_stride = in,
+                                           .prepared = s->kernel.prepare ? b->prepared : NULL,
+                                           .packed = s->packed,
+                                           .bias = b->bias,
+                                           .epilogue = FORELOOP_EPILOGUE_NONE,
+                                           .y = b->y,
+                                           .y_stride = out};
         if (s->kernel.prepare)
             s->kernel.prepare(b->prepared, b->x, in, rows, in, 0, rows);
         s->kernel.run(&call, 0, rows, 0, out);
@@ -191,6 +202,7 @@ static void multiply(bench *b, const subject *s, size_t rows, const gemm_shape *
 }
 
 static void time_shape(bench *b, size_t rows, const gemm_shape *shape, int rounds) {
+    const foreloop_allocator allocator = foreloop_allocator_or_default(NULL);
     for (size_t i = 0; i < b->count; i++) {
         subject *s = &b->subjects[i];
         s->best = 1e9;
@@ -217,7 +229,7 @@ static void time_shape(bench *b, size_t rows, const gemm_shape *shape, int round
         }
     }
     for (size_t i = 0; i < b->count; i++) {
-        free(b->subjects[i].packed);
+        foreloop_release(&allocator, b->subjects[i].packed);
         b->subjects[i].packed = NULL;
 #if defined(BENCH_ONEDNN)
         close_onednn(&b->subjects[i]);
@@ -270,8 +282,11 @@ int main(int argc, char **argv) {
     }
     add_subjects(&b);
     if (!json) {
-        printf("Operations a second in 10^9, the best of %d rounds.\n\n%-7s %5s %5s %5s", rounds, "model", "rows", "in",
-               "out");
+        printf("Operations a second in 10^9, the best of %d rounds.\n", rounds);
+#if defined(BENCH_OPENBLAS)
+        printf("OpenBLAS runs its kernels for %s.\n", openblas_get_corename());
+#endif
+        printf("\n%-7s %5s %5s %5s", "model", "rows", "in", "out");
         for (size_t i = 0; i < b.count; i++)
             printf(" %12s", b.subjects[i].name);
         printf(" %12s\n", "peak f32");

@@ -2,16 +2,7 @@
 # Checks that everything that libforeloop exports, from the shared library and from the archive, starts with foreloop_,
 # and that the core needs no library beyond its few. Usage: symbols.sh SHARED-LIBRARY ARCHIVE
 set -u
-count=0
-check() { # check NAME FOUND: passes when FOUND is empty
-    count=$((count + 1))
-    if [ -z "$2" ]; then
-        echo "ok $count - $1"
-    else
-        echo "not ok $count - $1"
-        echo "$2" | sed 's/^/# /'
-    fi
-}
+. "$(dirname "$0")/check.sh"
 check "the shared library exports foreloop_* only" \
     "$(nm -D --defined-only "$1" | awk '{print $3}' | grep -v '^foreloop_' | grep -v -e '^_init$' -e '^_fini$')"
 check "the archive exports foreloop_* only" \

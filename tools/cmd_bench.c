@@ -115,7 +115,7 @@ const cli_command command_bench = {
                    "  intern      looking the candidate's actions up in the table\n"
                    "  intern text the same when the host has its own copies of kinds' and arguments' names\n"
                    "  new action  interning an action that the table does not have yet\n\n"
-                   "and two threads, how many times faster they score the candidates than one (of the\n"
+                   "and two threads, how many times faster they score 16384 candidates than one (of the\n"
                    "wall clock). Each other figure is processor time, the best of the runs over 4096\n"
                    "candidates, all by turns. The time without trees is measured with 6 of them.\n\n"
                    "gbdt measures trees on their own: made-up models of 300 and 1,000 trees of depth 4, 6\n"

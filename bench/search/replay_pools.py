@@ -5,7 +5,7 @@ For each operator of train/data that the bundle has not learnt from, its measure
 a round of them by the scores, is told their times, refits, and goes on. What counts is the speed of the best one picked so far,
 relative to the pool's best. So a change of the model or of the refitting can be judged before it is tried for real.
 
-    python bench/search/replay_pools.py [--model BUNDLE] [--round 8] [--trees 0.4] [--depth 4] [--all] [--json]
+    python bench/search/replay_pools.py [--model BUNDLE] [--round 8] [--trees 4] [--depth 3] [--all] [--json]
 
 Needs numpy. FORELOOP_LIBRARY names the library if it is not in build/src.
 """
@@ -59,7 +59,9 @@ def search(library, model, scorer, workload, sequences, seconds, arguments, refi
         if refit and np.isfinite(seconds[picked]).sum() >= 2:
             rounds = int(np.clip(len(picked) * arguments.trees, 4, 256))
             fresh = library.train_ranker(rows[picked], [len(picked)], seconds[picked], objective="pairwise",
-                                         depth=arguments.depth, eta=arguments.eta, rounds=rounds, start=model.gbdt())
+                                         pairs=arguments.pairs, pair_count=16, depth=arguments.depth,
+                                         eta=arguments.eta, columns_by_node=arguments.columns, rounds=rounds,
+                                         start=model.gbdt())
             scorer.set_ranker(fresh)
             if ranker:
                 ranker.close()
@@ -80,9 +82,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", type=Path, default=ROOT / "weights" / "default")
     parser.add_argument("--round", type=int, default=8, help="candidates that are measured together")
-    parser.add_argument("--trees", type=float, default=0.4, help="new trees for each measured candidate")
-    parser.add_argument("--depth", type=int, default=4)
-    parser.add_argument("--eta", type=float, default=0.1)
+    # As integrations/tvm refits.
+    parser.add_argument("--trees", type=float, default=4, help="new trees for each measured candidate (default %(default)s)")
+    parser.add_argument("--depth", type=int, default=3, help="of them (default %(default)s)")
+    parser.add_argument("--eta", type=float, default=0.1, help="their shrinkage (default %(default)s)")
+    parser.add_argument("--columns", type=float, default=0.2, help="share that a split may read (default %(default)s)")
+    parser.add_argument("--pairs", choices=["top", "mean"], default="mean", help="they learn from (default %(default)s)")
     parser.add_argument("--all", action="store_true", help="also operators that the bundle has learnt from")
     parser.add_argument("--json", action="store_true", help="one JSON object, with each operator's curves")
     arguments = parser.parse_args()

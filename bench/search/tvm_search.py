@@ -259,6 +259,8 @@ def run_unit(name, seed, trials, arguments, builder, runner, target):
             "date": datetime.date.today().isoformat(), "tvm": tvm.__version__, "measuring": measuring_time,
             "methods": {}}
     for method in methods:
+        if hasattr(method.strategy, "predictor"):
+            unit["bundle"] = f"{method.strategy.predictor.model.info['fingerprint']:016x}"
         unit["methods"][method.name] = {
             "seconds": method.seconds, "best_again": again[method.name], "outside": method.outside,
             "statistics": getattr(method.strategy, "statistics", None)}

@@ -2,7 +2,7 @@
  * C from a loop tree. Every child of the root becomes a function of its own, so that `restrict` holds inside of
  * parallel loops too. Intermediate buffers are cut down to what the loop around all their uses needs, and become local
  * arrays of its body. Unrolled loops are written out, and vectorized ones are written as vectors of the compiler's
- * vector extension: with constant indices, local arrays turn into registers.
+ * vector extension, what is left as narrower ones and numbers: with constant indices, local arrays turn into registers.
  */
 #include "codegen.h"
 #include <limits.h>
@@ -11,7 +11,9 @@
 enum {
     MAX_STATEMENTS = 2048,        /* in all: compilers take seconds for more */
     MAX_LOCAL_BYTES = 192 * 1024, /* of all local arrays of a function: threads have small stacks */
-    MAX_UNROLLED_CHUNKS = 16      /* vectors of one loop that are written out */
+    MAX_UNROLLED_CHUNKS = 16,     /* vectors of one loop that are written out */
+    MAX_WIDTH = 16,               /* numbers in a vector */
+    MIN_WIDTH = 4
 };
 
 /* What stands for a loop variable while its loop is written. */
@@ -40,29 +42,66 @@ static const char PRELUDE[] =
     "typedef int i4 __attribute__((vector_size(16)));\n"
     "typedef int i8 __attribute__((vector_size(32)));\n"
     "typedef int i16 __attribute__((vector_size(64)));\n"
+    "static inline float max_1(float a, float b) { return a > b ? a : b; }\n"
+    "static inline float rsqrt_v1(float x) { return 1.0f / __builtin_sqrtf(x); }\n"
     "#define MAX_OF(v, i) \\\n"
     "    static inline v max_##v(v a, v b) { i m = a > b; return (v)(((i)a & m) | ((i)b & ~m)); }\n"
     "MAX_OF(v4, i4)\n"
     "MAX_OF(v8, i8)\n"
     "MAX_OF(v16, i16)\n"
-    "static inline float max_1(float a, float b) { return a > b ? a : b; }\n"
-    "static inline float rsqrt_1(float x) { return 1.0f / __builtin_sqrtf(x); }\n"
-    "/* exp to about 2 ulp, without a branch, so that loops over it vectorize: 2^n e^r with |r| <= ln 2 / 2 */\n"
-    "static inline float exp_1(float x) {\n"
-    "    x = x < -87.3f ? -87.3f : x > 88.3f ? 88.3f : x;\n"
-    "    const float t = x * 1.44269504f + 12582912.0f, n = t - 12582912.0f;\n"
-    "    const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;\n"
-    "    float y = 1.9875691e-4f;\n"
-    "    y = y * r + 1.3981999e-3f;\n"
-    "    y = y * r + 8.3334519e-3f;\n"
-    "    y = y * r + 4.1665796e-2f;\n"
-    "    y = y * r + 1.6666666e-1f;\n"
-    "    y = y * r + 5.0000001e-1f;\n"
-    "    y = y * r * r + r + 1.0f;\n"
-    "    union { float f; unsigned i; } bits = {t}, scale;\n"
-    "    scale.i = (bits.i + 127u) << 23;\n"
-    "    return y * scale.f;\n"
-    "}\n\n";
+    "/* Every second number: of the two loads, none reaches further than the last of them. */\n"
+    "static inline v4 every2_v4(const float *x) {\n"
+    "    return __builtin_shufflevector(*(const v4 *)x, *(const v4 *)(x + 3), 0, 2, 5, 7);\n"
+    "}\n"
+    "static inline v8 every2_v8(const float *x) {\n"
+    "    return __builtin_shufflevector(*(const v8 *)x, *(const v8 *)(x + 7), 0, 2, 4, 6, 9, 11, 13, 15);\n"
+    "}\n"
+    "static inline v16 every2_v16(const float *x) {\n"
+    "    return __builtin_shufflevector(*(const v16 *)x, *(const v16 *)(x + 15), 0, 2, 4, 6, 8, 10, 12, 14, 17, 19,\n"
+    "                                   21, 23, 25, 27, 29, 31);\n"
+    "}\n"
+    "/* Numbers `step` apart from column `at` of a row that begins at x[row]; 0 outside of its `size` columns. */\n"
+    "#define PADDED(v, n) \\\n"
+    "    static inline v padded_##v(const float *x, int row, int at, int step, int size) { \\\n"
+    "        if (at >= 0 && at + (n - 1) * step < size) \\\n"
+    "            return step == 1 ? *(const v *)(x + row + at) : every2_##v(x + row + at); \\\n"
+    "        v r; \\\n"
+    "        for (int i = 0; i < n; i++) { \\\n"
+    "            const int c = at + i * step; \\\n"
+    "            r[i] = c >= 0 && c < size ? x[row + c] : 0.0f; \\\n"
+    "        } \\\n"
+    "        return r; \\\n"
+    "    }\n"
+    "PADDED(v4, 4)\n"
+    "PADDED(v8, 8)\n"
+    "PADDED(v16, 16)\n"
+    "/* exp to about 2 ulp, without a branch: 2^n e^r with |r| <= ln 2 / 2 */\n"
+    "#define EXP_OF(v, i, pick) \\\n"
+    "    static inline v exp_##v(v x) { \\\n"
+    "        x = pick(x < -87.3f, (v){0} - 87.3f, x); \\\n"
+    "        x = pick(x > 88.3f, (v){0} + 88.3f, x); \\\n"
+    "        const v t = x * 1.44269504f + 12582912.0f, n = t - 12582912.0f; \\\n"
+    "        const v r = (x - n * 0.693359375f) + n * 2.12194440e-4f; \\\n"
+    "        v y = (v){0} + 1.9875691e-4f; \\\n"
+    "        y = y * r + 1.3981999e-3f; \\\n"
+    "        y = y * r + 8.3334519e-3f; \\\n"
+    "        y = y * r + 4.1665796e-2f; \\\n"
+    "        y = y * r + 1.6666666e-1f; \\\n"
+    "        y = y * r + 5.0000001e-1f; \\\n"
+    "        y = y * r * r + r + 1.0f; \\\n"
+    "        union { v f; i n; } bits = {t}, scale; \\\n"
+    "        scale.n = (bits.n + 127) << 23; \\\n"
+    "        return y * scale.f; \\\n"
+    "    }\n"
+    "#define PICK_1(m, a, b) ((m) ? (a) : (b))\n"
+    "#define PICK_4(m, a, b) ((v4)(((i4)(a) & (m)) | ((i4)(b) & ~(m))))\n"
+    "#define PICK_8(m, a, b) ((v8)(((i8)(a) & (m)) | ((i8)(b) & ~(m))))\n"
+    "#define PICK_16(m, a, b) ((v16)(((i16)(a) & (m)) | ((i16)(b) & ~(m))))\n"
+    "typedef float v1;\n"
+    "EXP_OF(v1, unsigned, PICK_1)\n"
+    "EXP_OF(v4, i4, PICK_4)\n"
+    "EXP_OF(v8, i8, PICK_8)\n"
+    "EXP_OF(v16, i16, PICK_16)\n\n";
 
 size_t buffer_elements(const buffer *b) {
     size_t n = 1;
@@ -199,48 +238,7 @@ static int lane_stride(const generator *g, const affine *flat) {
 typedef struct lanes {
     generator *g;
     int b;
-    bool possible;
 } lanes;
-
-static bool check_lanes(void *user, const element *a) {
-    lanes *l = user;
-    const affine flat = flatten(l->g, l->b, a);
-    const int stride = lane_stride(l->g, &flat);
-    l->possible = l->possible && (stride == 0 || stride == 1);
-    return true;
-}
-
-static bool only_arithmetic(const program *p, int e) {
-    if (e == NONE)
-        return true;
-    const expression *x = &p->expressions[e];
-    return x->op != OP_LOAD_PADDED && x->op != OP_EXP && only_arithmetic(p, x->left) && only_arithmetic(p, x->right);
-}
-
-/* Whether a block can be written with vectors along a variable: it stores lanes side by side, and each load has its
- * lanes side by side or all the same. */
-static bool vectors_fit(generator *g, int b, int v) {
-    lanes l = {g, b, only_arithmetic(g->p, g->p->blocks[b].body)};
-    const int before = g->lane;
-    const element made = output_access(g->p, b);
-    g->lane = v;
-    (void)visit_loads(g->p, g->p->blocks[b].body, check_lanes, &l);
-    const affine flat = flatten(g, b, &made);
-    l.possible = l.possible && lane_stride(g, &flat) == 1;
-    g->lane = before;
-    return l.possible;
-}
-
-static void print_element(generator *g, int b, const element *a) {
-    const affine flat = flatten(g, b, a);
-    const char *name = g->p->buffers[a->buffer].name;
-    if (g->lane != NONE && lane_stride(g, &flat) == 1)
-        fprintf(g->out, "*(v%d *)(%s + ", g->width, name);
-    else
-        fprintf(g->out, "%s[", name);
-    print_index(g, &flat);
-    fputc(g->lane != NONE && lane_stride(g, &flat) == 1 ? ')' : ']', g->out);
-}
 
 static bool moves(void *user, const element *a) {
     lanes *l = user;
@@ -250,8 +248,85 @@ static bool moves(void *user, const element *a) {
 
 /* Whether an expression is a vector here. */
 static bool is_vector(generator *g, int b, int e) {
-    lanes l = {g, b, true};
+    lanes l = {g, b};
     return g->lane != NONE && !visit_loads(g->p, e, moves, &l);
+}
+
+/* Whether an expression can be written with vectors: each load has its lanes side by side, one apart, or all the same.
+ */
+static bool lanes_fit(generator *g, int b, int e) {
+    if (e == NONE)
+        return true;
+    const expression *x = &g->p->expressions[e];
+    if (x->access == NONE)
+        return (x->op != OP_RSQRT || !is_vector(g, b, e)) && lanes_fit(g, b, x->left) && lanes_fit(g, b, x->right);
+    const element *a = &g->p->accesses[x->access];
+    const affine flat = flatten(g, b, a);
+    const int stride = lane_stride(g, &flat);
+    if (x->op == OP_LOAD_PADDED && stride != 0) {
+        bool full = false;
+        const affine column = access_over_loops(g->p, b, a, g->p->buffers[a->buffer].dims - 1, &full);
+        if (lane_stride(g, &column) != stride)
+            return false;
+    }
+    return stride >= 0 && stride <= 2;
+}
+
+/* Whether a block can be written with vectors along a variable: it also stores lanes side by side. */
+static bool vectors_fit(generator *g, int b, int v) {
+    const int before = g->lane;
+    const element made = output_access(g->p, b);
+    g->lane = v;
+    const affine flat = flatten(g, b, &made);
+    const bool fit = lane_stride(g, &flat) == 1 && lanes_fit(g, b, g->p->blocks[b].body);
+    g->lane = before;
+    return fit;
+}
+
+static void print_element(generator *g, int b, const element *a) {
+    const affine flat = flatten(g, b, a);
+    const char *name = g->p->buffers[a->buffer].name;
+    const int stride = g->lane == NONE ? 0 : lane_stride(g, &flat);
+    if (stride == 0)
+        fprintf(g->out, "%s[", name);
+    else if (stride == 1)
+        fprintf(g->out, "*(v%d *)(%s + ", g->width, name);
+    else
+        fprintf(g->out, "every%d_v%d(%s + ", stride, g->width, name);
+    print_index(g, &flat);
+    fputc(stride ? ')' : ']', g->out);
+}
+
+/* 0 outside of the buffer. The columns of a vector are compared one by one, the other indices once. */
+static void print_padded(generator *g, int b, const element *a) {
+    const buffer *from = &g->p->buffers[a->buffer];
+    affine flat = flatten(g, b, a);
+    const int stride = g->lane == NONE ? 0 : lane_stride(g, &flat);
+    bool full = false;
+    fputc('(', g->out);
+    for (int d = 0, conditions = 0; d < from->dims; d++) {
+        const affine index = access_over_loops(g->p, b, a, d, &full);
+        if ((a->index[d].constant == 0 && a->index[d].count <= 1) || (stride && d == from->dims - 1))
+            continue;
+        fputs(conditions++ ? " && (unsigned)(" : "(unsigned)(", g->out);
+        print_index(g, &index);
+        fprintf(g->out, ") < %du", from->shape[d]);
+    }
+    fputs(" ? ", g->out);
+    if (stride) {
+        const affine column = access_over_loops(g->p, b, a, from->dims - 1, &full);
+        affine_add(&flat, &column, -1, &full);
+        fprintf(g->out, "padded_v%d(%s, ", g->width, from->name);
+        print_index(g, &flat);
+        fputs(", ", g->out);
+        print_index(g, &column);
+        fprintf(g->out, ", %d, %d) : (v%d){0})", stride, from->shape[from->dims - 1], g->width);
+    } else {
+        print_element(g, b, a);
+        fputs(" : 0.0f)", g->out);
+    }
+    if (full)
+        g->error = "an index is too long";
 }
 
 static void print_expression(generator *g, int b, int e) {
@@ -266,23 +341,11 @@ static void print_expression(generator *g, int b, int e) {
         print_element(g, b, a);
         break;
     case OP_LOAD_PADDED:
-        fputc('(', g->out);
-        for (int d = 0, conditions = 0; d < g->p->buffers[a->buffer].dims; d++) {
-            bool full = false;
-            if (a->index[d].constant == 0 && a->index[d].count <= 1)
-                continue;
-            const affine index = access_over_loops(g->p, b, a, d, &full);
-            fputs(conditions++ ? " && (unsigned)(" : "(unsigned)(", g->out);
-            print_index(g, &index);
-            fprintf(g->out, ") < %du", g->p->buffers[a->buffer].shape[d]);
-        }
-        fputs(" ? ", g->out);
-        print_element(g, b, a);
-        fputs(" : 0.0f)", g->out);
+        print_padded(g, b, a);
         break;
     case OP_EXP:
     case OP_RSQRT:
-        fputs(x->op == OP_EXP ? "exp_1(" : "rsqrt_1(", g->out);
+        fprintf(g->out, "%s_v%d(", x->op == OP_EXP ? "exp" : "rsqrt", is_vector(g, b, e) ? g->width : 1);
         print_expression(g, b, x->left);
         fputc(')', g->out);
         break;
@@ -348,11 +411,11 @@ static void print_statement(generator *g, int b, bool initial) {
  * NONE for the computation itself. */
 typedef void inside(generator *g, int loop, int initial);
 
-/* for (...) over a loop of one variable, with step `step`. */
-static void print_for(generator *g, int loop, int step, int initial, inside *body) {
-    const variable *v = &g->p->variables[g->p->nodes[loop].variables[0]];
+/* for (...) over a loop of one variable up to `end`, with step `step`. */
+static void print_for(generator *g, int loop, int end, int step, int initial, inside *body) {
+    const char *name = g->p->variables[g->p->nodes[loop].variables[0]].name;
     line_begin(g);
-    fprintf(g->out, "for (int %s = 0; %s < %d; %s += %d) {\n", v->name, v->name, v->extent, v->name, step);
+    fprintf(g->out, "for (int %s = 0; %s < %d; %s += %d) {\n", name, name, end, name, step);
     g->depth++;
     body(g, loop, initial);
     g->depth--;
@@ -360,41 +423,50 @@ static void print_for(generator *g, int loop, int step, int initial, inside *bod
     fputs("}\n", g->out);
 }
 
+/* The body at one value of the loop's variable. */
+static void print_at(generator *g, int loop, int number, int initial, inside *body) {
+    value *v = &g->values[g->p->nodes[loop].variables[0]];
+    *v = (value){true, number};
+    body(g, loop, initial);
+    v->constant = false;
+}
+
+/* As many of the widest vectors as fit, then narrower ones, then numbers. */
 static void print_with_vectors(generator *g, int loop, int initial, inside *body) {
     const int v = g->p->nodes[loop].variables[0], extent = g->p->variables[v].extent, child = g->p->nodes[loop].child;
-    const int b = g->p->nodes[child].block;
-    const int width = extent % 16 == 0 ? 16 : extent % 8 == 0 ? 8 : 4;
-    if (extent % 4 || g->p->nodes[child].next != NONE || !vectors_fit(g, b, v)) {
+    if (g->p->nodes[child].next != NONE || !vectors_fit(g, g->p->nodes[child].block, v)) {
         line_begin(g);
         fputs("_Pragma(\"GCC ivdep\")\n", g->out);
-        print_for(g, loop, 1, initial, body);
+        print_for(g, loop, extent, 1, initial, body);
         return;
     }
-    g->lane = v;
-    g->width = width;
-    if (extent / width <= MAX_UNROLLED_CHUNKS) {
-        g->values[v].constant = true;
-        for (g->values[v].number = 0; g->values[v].number < extent && !g->error; g->values[v].number += width)
-            body(g, loop, initial);
-        g->values[v].constant = false;
-    } else
-        print_for(g, loop, width, initial, body);
+    int at = 0;
+    if (extent / MAX_WIDTH > MAX_UNROLLED_CHUNKS) {
+        at = extent - extent % MAX_WIDTH;
+        g->lane = v;
+        g->width = MAX_WIDTH;
+        print_for(g, loop, at, MAX_WIDTH, initial, body);
+    }
+    for (int width = MAX_WIDTH; at < extent && !g->error; width = width == MIN_WIDTH ? 1 : width / 2)
+        for (; extent - at >= width && !g->error; at += width) {
+            g->lane = width == 1 ? NONE : v;
+            g->width = width;
+            print_at(g, loop, at, initial, body);
+        }
     g->lane = NONE;
 }
 
 /* A loop other than a parallel one. */
 static void print_loop(generator *g, int loop, int initial, inside *body) {
     const node *n = &g->p->nodes[loop];
-    const int extent = loop_extent(g->p, loop), v = n->variables[0];
+    const int extent = loop_extent(g->p, loop);
     if (extent == 1 || n->kind == LOOP_UNROLLED) {
-        g->values[v].constant = true;
-        for (g->values[v].number = 0; g->values[v].number < extent && !g->error; g->values[v].number++)
-            body(g, loop, initial);
-        g->values[v].constant = false;
+        for (int i = 0; i < extent && !g->error; i++)
+            print_at(g, loop, i, initial, body);
     } else if (n->kind == LOOP_VECTORIZED)
         print_with_vectors(g, loop, initial, body);
     else
-        print_for(g, loop, 1, initial, body);
+        print_for(g, loop, extent, 1, initial, body);
 }
 
 /* The initial values of block b, in the spatial ones of the loops between `loop` and it. */

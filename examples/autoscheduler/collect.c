@@ -138,13 +138,6 @@ typedef struct states {
     bool failed;
 } states;
 
-static uint64_t hash_of(const char *text) {
-    uint64_t hash = 14695981039346656037u;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-    return hash;
-}
-
 static bool is_new(states *t, uint64_t hash) {
     for (size_t i = 0; i < t->count; i++)
         if (t->known[i] == hash)
@@ -183,7 +176,7 @@ static void write_state(void *user, const schedule *s) {
         t->failed = true;
         return;
     }
-    const uint64_t hash = hash_of(text);
+    const uint64_t hash = hash_bytes(HASH_BEGIN, text, strlen(text));
     if (is_new(t, hash)) {
         (void)gzprintf(t->texts, "{\"hash\":\"%016llx\",\"text\":\"", (unsigned long long)hash);
         write_text(t->texts, text);

@@ -34,13 +34,6 @@ void trials_close(trials *t) {
     *t = (trials){.items = NULL};
 }
 
-bool trials_have(const trials *t, const search_space *space, const uint16_t *choices) {
-    for (int i = 0; i < t->count; i++)
-        if (memcmp(t->items[i].choices, choices, (size_t)space->count * sizeof *choices) == 0)
-            return true;
-    return false;
-}
-
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 /* Reads the record of one line; NULL, or what is wrong with it. */

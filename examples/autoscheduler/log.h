@@ -22,8 +22,6 @@ typedef struct trials {
 /* Adds a copy; false without memory. */
 bool trials_add(trials *t, const trial *item);
 void trials_close(trials *t);
-/* Whether these choices have been tried. */
-bool trials_have(const trials *t, const search_space *space, const uint16_t *choices);
 
 /* Reads what a log, plain or gzip, holds; a last line that was cut off is forgotten. False with a message when it
  * cannot be read, is no log of this operator, or a line is damaged. */

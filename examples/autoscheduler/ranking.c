@@ -7,7 +7,7 @@
 /* The packed bundle (model.S). */
 extern const unsigned char autoscheduler_model[], autoscheduler_model_end[];
 
-enum { TABLE_CAPACITY = 1 << 16 };
+enum { TABLE_CAPACITY = 1 << 13 };
 
 static bool report(const foreloop_error *error, char *message, size_t size) {
     (void)snprintf(message, size, "foreloop, %s: %.400s", foreloop_status_name(error->code), error->message);
@@ -87,7 +87,7 @@ static bool intern(ranking *r, const uint16_t *choices, int place, int *count, f
 static bool make_room(ranking *r, foreloop_error *error) {
     foreloop_actions_report used = {.size = sizeof used};
     foreloop_actions_get_report(r->actions, &used);
-    return used.distinct + (size_t)RANKING_BATCH * 8 < TABLE_CAPACITY || renew_table(r, error);
+    return used.distinct + (size_t)RANKING_BATCH * 16 < TABLE_CAPACITY || renew_table(r, error);
 }
 
 bool ranking_score(ranking *r, uint16_t (*choices)[MAX_DECISIONS], int count, float *scores, char *message,
@@ -113,10 +113,9 @@ bool ranking_score(ranking *r, uint16_t (*choices)[MAX_DECISIONS], int count, fl
     return true;
 }
 
-/* More trees as there is more to learn from (docs/EMBEDDING.md). */
-static size_t rounds_for(int measured) {
-    return measured < 32 ? 10 : measured < 128 ? (size_t)measured : 128;
-}
+/* Gentle: on pools of measured candidates of which the ranker had seen some, trees that fit them closely put the others
+ * into a worse order than the model's own did. */
+enum { MAX_TREES = 256 };
 
 static bool learn(ranking *r, const trials *measured, int count, float *features, double *seconds,
                   foreloop_error *error) {
@@ -152,8 +151,13 @@ static bool learn(ranking *r, const trials *measured, int count, float *features
     foreloop_ranker_options_init(&options, sizeof options);
     options.start = foreloop_model_gbdt(r->model);
     options.objective = FORELOOP_RANKER_PAIRWISE;
-    options.rounds = rounds_for(count);
+    options.pairs = FORELOOP_RANKER_PAIRS_MEAN;
+    options.pair_count = 16;
+    options.rounds = count < MAX_TREES ? (size_t)count : MAX_TREES;
     options.depth = 3;
+    options.eta = 0.03f;
+    options.lambda = 10;
+    options.columns_by_node = 0.2f;
     const foreloop_status status = foreloop_ranker_train(&learnt, &data, &options, error);
     if (status == FORELOOP_ERROR_VALUE) /* all equally fast, or all failed: nothing to learn yet */
         return true;

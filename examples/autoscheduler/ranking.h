@@ -19,7 +19,7 @@ typedef struct ranking {
     float *batch_scores;
 } ranking;
 
-enum { RANKING_BATCH = 2048 };
+enum { RANKING_BATCH = 256 };
 
 /* `path`: a bundle; NULL: the one that is linked in. */
 bool ranking_open(ranking *r, const search_space *space, const char *path, char *message, size_t message_size);

@@ -9,6 +9,27 @@ void schedule_begin(schedule *s, const program *p) {
     s->action_count = s->argument_count = 0;
 }
 
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
+    for (const unsigned char *at = bytes; size > 0; size--, at++)
+        hash = (hash ^ *at) * 1099511628211u;
+    return hash;
+}
+
+uint64_t schedule_key(const schedule *s) {
+    uint64_t hash = HASH_BEGIN;
+    for (int i = 0; i < s->action_count; i++) {
+        const foreloop_action *a = &s->actions[i];
+        hash = hash_bytes(hash, a->kind, strlen(a->kind) + 1);
+        for (size_t j = 0; j < a->argument_count; j++) {
+            const foreloop_argument *x = &a->arguments[j];
+            hash = hash_bytes(hash, x->name, strlen(x->name) + 1);
+            hash = x->text ? hash_bytes(hash, x->text, strlen(x->text) + 1)
+                           : hash_bytes(hash, &x->number, sizeof x->number);
+        }
+    }
+    return hash;
+}
+
 static bool check(schedule *s, bool possible, const char *error) {
     if (!s->error && !possible)
         s->error = error;

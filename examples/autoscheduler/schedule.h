@@ -9,6 +9,7 @@
 
 #include "program.h"
 #include <foreloop/foreloop.h>
+#include <stdint.h>
 
 enum { MAX_ACTIONS = 96, MAX_ARGUMENTS = 1024, MAX_PARTS = 4 };
 
@@ -25,6 +26,11 @@ typedef struct schedule {
 
 /* Begins with a program; keeps the observer. */
 void schedule_begin(schedule *s, const program *p);
+/* A hash of the actions: schedules of the same program that have the same make the same kernel. */
+uint64_t schedule_key(const schedule *s);
+/* FNV-1a of bytes, going on from HASH_BEGIN or another hash. */
+#define HASH_BEGIN 14695981039346656037u
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
 
 /* Cuts a loop of one variable into `parts` loops, whose extents `factors` multiply up to its own; `levels` are theirs
  * in a tiling structure, NULL: 0, 1 ... The new loops' nodes go to loops[parts]. */

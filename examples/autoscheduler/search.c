@@ -10,10 +10,12 @@
 
 enum {
     GENERATION = 2048, /* candidates of one generation */
-    MAX_ELITE = 4 * MAX_BATCH,
+    MAX_ELITE = 8 * MAX_BATCH,
     PARENTS = 32,        /* of the measured candidates, the fastest begin a round */
     MAX_DRAWS = 1 << 14, /* to find one that has not been tried */
-    FEW_TRIALS = 8       /* too few to learn from */
+    FEW_TRIALS = 8,      /* too few to learn from */
+    NEAR_PARENTS = 4,    /* of the measured candidates, those whose neighbours get a share of the batch */
+    DIFFERENCE = 2       /* decisions that two candidates of a batch differ in at least */
 };
 static const float TEMPERATURE = 0.3f; /* of choosing parents by score */
 
@@ -28,6 +30,7 @@ typedef struct search {
     char *message;
     size_t message_size;
     trials done;
+    uint64_t *keys; /* of the schedules of those that are done, then of the batch */
     FILE *log;
     uint64_t random;
     ranking rank; /* METHOD_MODEL */
@@ -36,8 +39,9 @@ typedef struct search {
     /* of this round, the best that have not been measured, best first */
     candidate elite[MAX_ELITE];
     float elite_scores[MAX_ELITE];
+    uint64_t elite_keys[MAX_ELITE];
     int elite_count, elite_capacity;
-    schedule *batch; /* [MAX_BATCH] */
+    schedule *batch, *scratch; /* [MAX_BATCH], and one */
     candidate chosen[MAX_BATCH];
     int chosen_count;
     double begin;
@@ -55,17 +59,28 @@ static bool out_of_memory(search *s) {
 
 /* ---- Proposing --------------------------------------------------------------------------------------------------- */
 
+static bool have_key(const uint64_t *keys, int count, uint64_t key) {
+    for (int i = 0; i < count; i++)
+        if (keys[i] == key)
+            return true;
+    return false;
+}
+
+/* What is one candidate: in a pool the choices, which have times of their own, else the schedule that they make, as
+ * many choices make the same one. */
+static uint64_t key_of(const search *s, const uint16_t *choices, const schedule *made) {
+    return s->by->pool ? hash_bytes(HASH_BEGIN, choices, choices_size(s)) : schedule_key(made);
+}
+
 /* Takes a candidate into the batch, unless it has been tried, is there already, or makes no kernel. */
 static bool choose(search *s, const uint16_t *choices) {
-    if (trials_have(&s->done, s->space, choices))
-        return false;
-    for (int i = 0; i < s->chosen_count; i++)
-        if (memcmp(s->chosen[i], choices, choices_size(s)) == 0)
-            return false;
+    const int taken = s->done.count + s->chosen_count;
     schedule *made = &s->batch[s->chosen_count];
     space_apply(s->space, choices, made);
-    if (made->error || !can_generate_c(&made->p))
+    const uint64_t key = key_of(s, choices, made);
+    if (made->error || have_key(s->keys, taken, key) || !can_generate_c(&made->p))
         return false;
+    s->keys[taken] = key;
     memcpy(s->chosen[s->chosen_count++], choices, sizeof(candidate));
     return true;
 }
@@ -114,15 +129,19 @@ static void consider(search *s, const uint16_t *choices, float score) {
     for (int i = 0; i < s->elite_count; i++)
         if (memcmp(s->elite[i], choices, choices_size(s)) == 0)
             return;
-    if (trials_have(&s->done, s->space, choices))
+    space_apply(s->space, choices, s->scratch);
+    const uint64_t key = key_of(s, choices, s->scratch);
+    if (have_key(s->elite_keys, s->elite_count, key) || have_key(s->keys, s->done.count + s->chosen_count, key))
         return;
     int at = s->elite_count < s->elite_capacity ? s->elite_count++ : s->elite_count - 1;
     for (; at > 0 && s->elite_scores[at - 1] < score; at--) {
         memcpy(s->elite[at], s->elite[at - 1], sizeof(candidate));
         s->elite_scores[at] = s->elite_scores[at - 1];
+        s->elite_keys[at] = s->elite_keys[at - 1];
     }
     memcpy(s->elite[at], choices, sizeof(candidate));
     s->elite_scores[at] = score;
+    s->elite_keys[at] = key;
 }
 
 static bool score_generation(search *s, int count) {
@@ -206,10 +225,48 @@ static bool score_pool(search *s) {
     return true;
 }
 
-/* With the model: the best of an evolution, and one in eight at random, so that the ranker also learns what is slow. */
+/* Whether a candidate is unlike those of the batch. */
+static bool is_different(const search *s, const uint16_t *choices) {
+    for (int i = 0; i < s->chosen_count; i++) {
+        int differ = 0;
+        for (int d = 0; d < s->space->count; d++)
+            differ += s->chosen[i][d] != choices[d];
+        if (differ < DIFFERENCE)
+            return false;
+    }
+    return true;
+}
+
+/* Fills the batch up to `count` from the elite, first with candidates that are unlike each other. */
+static void choose_elite(search *s, int count) {
+    for (int like = 0; like < 2; like++)
+        for (int i = 0; i < s->elite_count && s->chosen_count < count; i++)
+            if (like || is_different(s, s->elite[i]))
+                (void)choose(s, s->elite[i]);
+}
+
+/* Fills the batch up to `count` with the best neighbours of the fastest trials. */
+static bool choose_neighbours(search *s, int count) {
+    int parents[NEAR_PARENTS];
+    const int parent_count = fastest(&s->done, parents, NEAR_PARENTS);
+    if (parent_count == 0)
+        return true;
+    s->elite_count = 0;
+    for (int i = 0; i < GENERATION; i++) {
+        memcpy(s->generation[i], s->done.items[parents[i % parent_count]].choices, sizeof(candidate));
+        mutate_some(s, s->generation[i]);
+    }
+    if (!score_generation(s, GENERATION))
+        return false;
+    choose_elite(s, count);
+    return true;
+}
+
+/* With the model: the best of an evolution, the best neighbours of what is fastest, and one in eight at random, so that
+ * the ranker also learns what is slow. */
 static bool propose_by_score(search *s, int count) {
     s->elite_count = 0;
-    s->elite_capacity = 4 * count;
+    s->elite_capacity = 8 * count;
     if (s->by->pool) {
         if (!score_pool(s))
             return false;
@@ -224,8 +281,10 @@ static bool propose_by_score(search *s, int count) {
         if (s->message[0])
             return false;
     }
-    for (int i = 0; i < s->elite_count && s->chosen_count < count - count / 8; i++)
-        (void)choose(s, s->elite[i]);
+    const int near = s->by->pool ? 0 : count / 4, blind = count / 8;
+    choose_elite(s, count - near - blind);
+    if (near && !choose_neighbours(s, count - blind))
+        return false;
     propose_blind(s, count, false);
     return true;
 }
@@ -352,13 +411,22 @@ static bool prepare(search *s) {
     s->next = malloc(GENERATION * sizeof *s->next);
     s->scores = malloc(GENERATION * sizeof *s->scores);
     s->weights = malloc(GENERATION * sizeof *s->weights);
-    s->batch = calloc(MAX_BATCH, sizeof *s->batch);
+    s->batch = calloc(MAX_BATCH + 1, sizeof *s->batch);
     if (!s->generation || !s->next || !s->scores || !s->weights || !s->batch)
         return out_of_memory(s);
+    s->scratch = &s->batch[MAX_BATCH];
     if (o->output && !can_be_written(o->output, s->message, s->message_size))
         return false;
     if (o->log && !go_on(s))
         return false;
+    const int most = s->done.count > o->trials ? s->done.count : o->trials;
+    s->keys = malloc(((size_t)most + MAX_BATCH) * sizeof *s->keys);
+    if (!s->keys)
+        return out_of_memory(s);
+    for (int i = 0; i < s->done.count; i++) {
+        space_apply(s->space, s->done.items[i].choices, s->scratch);
+        s->keys[i] = key_of(s, s->done.items[i].choices, s->scratch);
+    }
     return o->method != METHOD_MODEL || ranking_open(&s->rank, s->space, o->model, s->message, s->message_size);
 }
 
@@ -397,6 +465,7 @@ bool search_run(const char *operator_text, const search_space *space, const meas
         (void)snprintf(message, message_size, "cannot write %.200s: %s", options->log, strerror(errno));
         ok = false;
     }
+    free(s->keys);
     free(s->generation);
     free(s->next);
     free(s->scores);

@@ -97,6 +97,8 @@ void sketch_tiles(const search_space *space, const uint16_t *choices, schedule *
         parallelize_outermost(s, 0);
     else if (pad > 1 && last[pad - 2] != NONE)
         compute_at(s, 0, last[pad - 2]);
+    if (pad)
+        vectorize_innermost(s, 0);
     vectorize_innermost(s, b);
     unroll(s, b, limit);
     postprocess(s, b, LEVELS);

@@ -35,6 +35,8 @@
  *   Process    No global state, printing, abort, exit, signals; no threads but those of a foreloop_thread_pool; locale,
  *              environment and floating-point mode are neither read nor changed (the default rounding mode is assumed).
  *              Handles survive fork.
+ *   Costs      Said in the comments, in terms of the inputs; where nothing is said, a call costs what it copies or
+ *              compares, as names, sizes, init functions and the closing of handles do.
  *   Numbers    Same input, same bits: whatever the batch, its order, the thread or the memory's alignment.
  *              Libraries built with -Dgemm=openblas or onednn keep this, and what is said of allocation, for all
  *              but the encoder in float32.
@@ -225,11 +227,13 @@ typedef struct foreloop_vocabulary_options {
 FORELOOP_API void foreloop_vocabulary_options_init(foreloop_vocabulary_options *options, size_t size);
 
 /* Opens vocab.json and merges.txt of a byte-level BPE: with the special tokens of RoBERTa when the vocabulary has <s>
- * and </s>, else without, as GPT-2. Errors: as above; FORMAT with the line of a malformed merge. */
+ * and </s>, else without, as GPT-2. Errors: as above; FORMAT with the line of a malformed merge. Cost: linear in the
+ * files. */
 FORELOOP_API foreloop_status foreloop_tokenizer_open_bpe(foreloop_tokenizer **tokenizer, const char *vocabulary,
                                                          const char *merges, const foreloop_vocabulary_options *options,
                                                          foreloop_error *error);
-/* Opens a vocab.txt of BERT, one token a line; its special tokens [CLS] and [SEP] may not be missing (MISMATCH). */
+/* Opens a vocab.txt of BERT, one token a line; its special tokens [CLS] and [SEP] may not be missing (MISMATCH). Cost:
+ * linear in the file. */
 FORELOOP_API foreloop_status foreloop_tokenizer_open_wordpiece(foreloop_tokenizer **tokenizer, const char *vocabulary,
                                                                const foreloop_vocabulary_options *options,
                                                                foreloop_error *error);
@@ -268,7 +272,7 @@ FORELOOP_API void foreloop_tokenize_options_init(foreloop_tokenize_options *opti
 /* The same with options (NULL: the defaults). Strict mode: FORMAT with the byte offset of the first byte that begins no
  * character. Windows: as Hugging Face's truncation, the first window is what the encoding's functions below give, all
  * are given by foreloop_encoding_window; VALUE when special tokens and overlap leave no room, UNSUPPORTED for a
- * template that repeats the text. */
+ * template that repeats the text. Cost: as foreloop_tokenize; windows share the tokens of one pass. */
 FORELOOP_API foreloop_status foreloop_tokenize_with(foreloop_encoding *encoding, const char *text, size_t length,
                                                     const foreloop_tokenize_options *options, foreloop_error *error);
 
@@ -294,7 +298,7 @@ FORELOOP_API int foreloop_encoding_window(const foreloop_encoding *encoding, siz
 /* Ids to text as the decoder of tokenizer.json puts it together, without special tokens when `skip_special` is not 0;
  * exact for byte-level BPE. Writes the text, not terminated, and its length; text NULL with capacity 0 writes the
  * length alone. Errors: VALUE for an id without a token; LIMIT when the text is longer than `capacity`; UNSUPPORTED,
- * naming a decoder that this library does not know. */
+ * naming a decoder that this library does not know. Cost: linear in ids and text. */
 FORELOOP_API foreloop_status foreloop_tokenizer_decode(const foreloop_tokenizer *tokenizer, const uint32_t *ids,
                                                        size_t count, int skip_special, char *text, size_t capacity,
                                                        size_t *length, foreloop_error *error);
@@ -309,7 +313,8 @@ typedef struct foreloop_encoder foreloop_encoder;
 
 /* Opens a Hugging Face checkpoint as it lies: a directory with config.json, model.safetensors (f32, f16 or bf16) and
  * tokenizer.json, or vocab.json with merges.txt (RoBERTa), or vocab.txt (BERT). Pooling is the mean over all tokens, or
- * what the sentence-transformers files beside it ask for (pooling mode, normalisation, maximum length). */
+ * what the sentence-transformers files beside it ask for (pooling mode, normalisation, maximum length). Cost: linear in
+ * the files, whose weights are brought into the layout of the kernels. */
 FORELOOP_API foreloop_status foreloop_transformer_open(foreloop_transformer **transformer, const char *directory,
                                                        const foreloop_options *options, foreloop_error *error);
 FORELOOP_API void foreloop_transformer_close(foreloop_transformer *transformer);
@@ -348,7 +353,8 @@ FORELOOP_API foreloop_status foreloop_encode_texts(foreloop_encoder *encoder, co
 
 /* Ids to last hidden states: hidden[count][hidden_size], f32, row-major. One forward pass over exactly these ids, all
  * of them attended to; token types 0, or `types[count]` where not NULL. Errors: LIMIT when count exceeds the positions
- * of the model; ARGUMENT for count 0 or for an id or type out of range; VALUE when a state overflows. */
+ * of the model; ARGUMENT for count 0 or for an id or type out of range; VALUE when a state overflows. Cost: for each
+ * layer count x hidden x (4 hidden + 2 intermediate) + 2 count^2 x hidden multiply-adds. */
 FORELOOP_API foreloop_status foreloop_encode_ids(foreloop_encoder *encoder, const uint32_t *ids, const uint32_t *types,
                                                  size_t count, float *hidden, foreloop_error *error);
 
@@ -671,7 +677,8 @@ typedef struct foreloop_model foreloop_model;
 
 /* Opens a bundle: a directory, or the same packed into one file (weights/FORMAT.md). Everything is checked here, once:
  * shapes, names, ranges, finite weights, the ranker's features against the manifest's. The message of an error names
- * the file, the field and what was expected. */
+ * the file, the field and what was expected. Cost: linear in the files; a packed bundle has the tables of tokenizer
+ * and trees in it, which are compared with their checksum and used where they lie. */
 FORELOOP_API foreloop_status foreloop_model_open(foreloop_model **model, const char *path,
                                                  const foreloop_options *options, foreloop_error *error);
 /* Opens a packed bundle in memory. `data` is borrowed until the model is closed and need not be aligned. */
@@ -680,7 +687,7 @@ FORELOOP_API foreloop_status foreloop_model_open_memory(foreloop_model **model, 
 FORELOOP_API void foreloop_model_close(foreloop_model *model);
 
 /* Packs the bundle in `directory` into the file `path`, after opening it as a check. The file appears whole or not at
- * all. */
+ * all. Cost: that of opening, twice, and of writing the file. */
 FORELOOP_API foreloop_status foreloop_model_pack(const char *directory, const char *path,
                                                  const foreloop_options *options, foreloop_error *error);
 
@@ -795,7 +802,7 @@ typedef struct foreloop_hardware {
     double memory_bandwidth;    /* bytes a second */
 } foreloop_hardware;
 FORELOOP_API void foreloop_hardware_init(foreloop_hardware *hardware, size_t size);
-/* Fills in what this machine tells about itself, 0 elsewhere. */
+/* Fills in what this machine tells about itself, 0 elsewhere. Cost: some small files of /proc and /sys. */
 FORELOOP_API foreloop_status foreloop_hardware_detect(foreloop_hardware *hardware, foreloop_error *error);
 
 /* ---- Scoring ----------------------------------------------------------------------------------------------------- */
@@ -891,8 +898,8 @@ FORELOOP_API foreloop_status foreloop_rank_top(foreloop_scorer *scorer, const fo
                                                uint64_t *indices, float *scores, size_t *found, foreloop_error *error);
 
 /* The k best of a stream: begin, push any number of batches (candidates are numbered on from 0), finish. Pushes of one
- * stream use one workload (else ARGUMENT). finish writes like foreloop_rank_top and ends the stream; begin ends one
- * that was left open. Cost: push as foreloop_rank_top; finish k x log k. */
+ * stream use one workload, the same object (else ARGUMENT). finish writes like foreloop_rank_top and ends the stream;
+ * begin ends one that was left open. Cost: push as foreloop_rank_top; finish k x log k. */
 FORELOOP_API foreloop_status foreloop_topk_begin(foreloop_scorer *scorer, size_t k, foreloop_error *error);
 FORELOOP_API foreloop_status foreloop_topk_push(foreloop_scorer *scorer, const foreloop_workload *workload,
                                                 const uint32_t *ids, const size_t *offsets, size_t count,
@@ -992,12 +999,12 @@ FORELOOP_API int foreloop_space_is_legal(const foreloop_space *space, const uint
 FORELOOP_API foreloop_status foreloop_space_sample(const foreloop_space *space, uint64_t *random, size_t count,
                                                    uint32_t *points, foreloop_error *error);
 /* Changes one decision of each of points[count], and the places where they are not legal any more; a tile moves a
- * factor or is drawn anew. A point that has no other near it stays. `mutated` may be `points`. */
+ * factor or is drawn anew. A point that has no other near it stays. `mutated` may be `points`. Cost: as sampling. */
 FORELOOP_API foreloop_status foreloop_space_mutate(const foreloop_space *space, uint64_t *random,
                                                    const uint32_t *points, size_t count, uint32_t *mutated,
                                                    foreloop_error *error);
 /* Makes points of two each, first[count] and second[count]: every decision is of one of both, the places another legal
- * one where neither fits. `crossed` overlaps neither. */
+ * one where neither fits. `crossed` overlaps neither. Cost: as sampling. */
 FORELOOP_API foreloop_status foreloop_space_cross(const foreloop_space *space, uint64_t *random, const uint32_t *first,
                                                   const uint32_t *second, size_t count, uint32_t *crossed,
                                                   foreloop_error *error);
@@ -1015,7 +1022,8 @@ FORELOOP_API foreloop_status foreloop_space_trace(const foreloop_space *space, c
                                                   size_t capacity, size_t *needed, foreloop_error *error);
 
 /* Interns the actions of points[count]: ids[count][action_count]. They stay in the table, three or so for each new
- * point. Errors: as foreloop_actions_intern; ARGUMENT for a point of another space. */
+ * point. Errors: as foreloop_actions_intern; ARGUMENT for a point of another space. Cost: the actions that its
+ * decisions change, as foreloop_actions_intern does. */
 FORELOOP_API foreloop_status foreloop_space_intern(foreloop_space *space, const uint32_t *points, size_t count,
                                                    uint32_t *ids, foreloop_error *error);
 /* Scores points[count], with the bits that foreloop_score gives. Of their actions only those that depend on a single

@@ -110,21 +110,6 @@ static size_t end_of_run(const foreloop_gbdt_layout *layout, size_t begin, size_
     return next;
 }
 
-/* Adds the trees begin <= t < end of a chunk to the sums. */
-static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const row_view *view, size_t row_count,
-                      const int8_t *codes, float sums[ROWS]) {
-    const foreloop_gbdt_layout *layout = gbdt->layout;
-    const foreloop_trees_data data = {layout->thresholds, layout->columns, layout->exits, layout->leaves};
-    for (size_t next; begin < end; begin = next) {
-        next = end_of_run(layout, begin, end);
-        if (layout->trees[begin].shape != FORELOOP_TREES_WALK)
-            layout->kernels.add(sums, codes, row_count, &data, layout->trees + begin, next - begin);
-        else
-            for (size_t t = begin; t < next; t++)
-                walk_rows(gbdt, &gbdt->trees[t], view, row_count, sums);
-    }
-}
-
 /* At most ROWS rows on their way through the trees. */
 typedef struct block {
     const row_view *view;
@@ -135,6 +120,21 @@ typedef struct block {
     const int8_t *coded;
     int8_t *room; /* [FORELOOP_TREES_COLUMNS][ROWS], aligned to 64 */
 } block;
+
+/* Adds the trees begin <= t < end of a chunk to the sums. */
+static void add_trees(const foreloop_gbdt *gbdt, size_t begin, size_t end, const block *b, float sums[ROWS]) {
+    const foreloop_gbdt_layout *layout = gbdt->layout;
+    const foreloop_trees_data data = {layout->thresholds, b->coding ? b->coding->columns : layout->columns,
+                                      layout->exits, layout->leaves};
+    for (size_t next; begin < end; begin = next) {
+        next = end_of_run(layout, begin, end);
+        if (layout->trees[begin].shape != FORELOOP_TREES_WALK)
+            layout->kernels.add(sums, b->codes, b->row_count, &data, layout->trees + begin, next - begin);
+        else
+            for (size_t t = begin; t < next; t++)
+                walk_rows(gbdt, &gbdt->trees[t], b->view, b->row_count, sums);
+    }
+}
 
 static void begin_chunk(const foreloop_gbdt *gbdt, block *b) {
     if (b->coding) {
@@ -157,7 +157,7 @@ static void sum_output(const foreloop_gbdt *gbdt, block *b, size_t output, float
             begin_chunk(gbdt, b);
         const size_t chunk_end = layout->chunks[b->chunks - 1].tree_end;
         next = chunk_end < end ? chunk_end : end;
-        add_trees(gbdt, begin, next, b->view, b->row_count, b->codes, sums);
+        add_trees(gbdt, begin, next, b, sums);
     }
 }
 

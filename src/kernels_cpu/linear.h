@@ -12,6 +12,7 @@
 #include "kernels_cpu/activation_f32.h"
 #include <foreloop/foreloop.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What happens to each number of x W^T + b before it is stored. */
 typedef enum foreloop_epilogue {
@@ -33,6 +34,10 @@ typedef struct foreloop_linear_call {
     const float *residual; /* [rows][y_stride], may be y itself; read for FORELOOP_EPILOGUE_RESIDUAL only */
     float *y;              /* [rows][y_stride], overlaps nothing else */
     size_t y_stride;
+    /* For kernels with `remainder`, else NULL: correction[k][out] is added to a row's sums before the bias, where
+     * correction_of[row] is k; a negative one: nothing. */
+    const int32_t *correction_of;
+    const float *correction;
 } foreloop_linear_call;
 
 typedef struct foreloop_linear {
@@ -50,6 +55,9 @@ typedef struct foreloop_linear {
     size_t (*prepared_size)(size_t rows, size_t in);
     void (*prepare)(void *prepared, const float *x, size_t x_stride, size_t rows, size_t in, size_t row_begin,
                     size_t row_end);
+    /* For kernels whose inputs are rounded coarsely, else NULL: rest[in] <- a row of x less what `prepare` makes of it.
+     * The row's sums and the rest's together are those of inputs with twice as many bits. */
+    void (*remainder)(float *rest, const float *x, size_t in);
     /* Computes the rows row_begin <= r < row_end and of these the outputs out_begin <= o < out_end. Begins are
      * multiples of row_unit and out_unit, and so are ends unless they are the call's. Different parts of a call may run
      * at the same time. */

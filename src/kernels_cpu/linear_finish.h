@@ -13,6 +13,12 @@ static inline void foreloop_linear_finish(const foreloop_linear_call *call, floa
                                           size_t out, foreloop_activation_f32 *const *activations) {
     enum { PANEL = FORELOOP_LINEAR_PANEL };
     const size_t width = call->out - out < PANEL ? call->out - out : PANEL;
+    for (size_t r = 0; r < rows && call->correction_of; r++)
+        if (call->correction_of[row + r] >= 0) {
+            const float *correction = call->correction + (size_t)call->correction_of[row + r] * call->out + out;
+            for (size_t o = 0; o < width; o++)
+                sums[r * PANEL + o] += correction[o];
+        }
     if (width < PANEL)
         for (size_t r = 0; r < rows; r++)
             for (size_t o = 0; o < width; o++)

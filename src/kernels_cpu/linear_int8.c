@@ -1,5 +1,6 @@
 /* The layout of linear_int8's weights, and which kernels a choice of features has. */
 #include "kernels_cpu/linear_int8.h"
+#include "kernels_cpu/quantise_int8.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -41,6 +42,31 @@ void foreloop_int8_pack(void *packed, const float *weight, size_t in, size_t out
             pack_column(block, o % FORELOOP_INT8_PANEL, weight + o * in + i, in - i < length ? in - i : length, length,
                         unit);
     }
+}
+
+static void remainder_of(float *rest, const float *x, size_t in, size_t length) {
+    float group[FORELOOP_INT8_GROUP];
+    for (size_t first = 0; first < in; first += length) {
+        const size_t end = in - first < length ? in : first + length;
+        foreloop_int8_extremes extremes = {0};
+        for (size_t i = first; i < end; i += FORELOOP_INT8_GROUP) {
+            foreloop_int8_load(group, x + i, end - i);
+            foreloop_int8_extend(&extremes, group);
+        }
+        foreloop_int8_reduce(&extremes);
+        const foreloop_int8_range range =
+            foreloop_int8_range_of(extremes.low[0], extremes.high[0], extremes.largest[0]);
+        for (size_t i = first; i < end; i++)
+            rest[i] = x[i] - range.scale * (float)(foreloop_int8_quantise(x[i], &range) - range.zero);
+    }
+}
+
+void foreloop_int8_remainder_groups(float *rest, const float *x, size_t in) {
+    remainder_of(rest, x, in, FORELOOP_INT8_GROUP);
+}
+
+void foreloop_int8_remainder_rows(float *rest, const float *x, size_t in) {
+    remainder_of(rest, x, in, in);
 }
 
 void foreloop_linear_int8_init(foreloop_linear *linear, unsigned features, bool whole_rows) {

@@ -49,6 +49,9 @@ static inline size_t foreloop_int8_panel_size(size_t in, bool whole_rows) {
 }
 
 size_t foreloop_int8_packed_size(size_t in, size_t out, bool whole_rows);
+/* foreloop_linear's `remainder`, for all kernels. */
+void foreloop_int8_remainder_groups(float *rest, const float *x, size_t in);
+void foreloop_int8_remainder_rows(float *rest, const float *x, size_t in);
 void foreloop_int8_pack(void *packed, const float *weight, size_t in, size_t out, size_t unit, bool whole_rows);
 
 #endif

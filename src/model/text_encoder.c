@@ -136,7 +136,7 @@ static foreloop_status fill(foreloop_transformer *transformer, const foreloop_ke
     FORELOOP_TRY(complete_window(transformer, error));
     if (!pooling->projection_size)
         return FORELOOP_OK;
-    return foreloop_linear_weights_pack(&transformer->projection, pooling->projection, pooling->projection_bias,
+    return foreloop_linear_weights_pack(&transformer->projection, NULL, pooling->projection, pooling->projection_bias,
                                         config->hidden_size, pooling->projection_size,
                                         &transformer->weights.kernels.linear[FORELOOP_PRECISION_F32],
                                         &transformer->allocator, error);
@@ -273,7 +273,7 @@ static void finish_text(foreloop_encoder *encoder) {
     if (transformer->pooling.projection_size && encoder->pool.count) {
         const foreloop_linear_call call = {
             .rows = 1, .x = encoder->mean, .epilogue = FORELOOP_EPILOGUE_NONE, .y = result};
-        foreloop_linear_weights_run(&transformer->projection, call, NULL, &alone);
+        foreloop_linear_weights_run(&transformer->projection, call, NULL, NULL, &alone);
     } else if (transformer->pooling.projection_size) {
         memset(result, 0, size * sizeof *result);
     } else {

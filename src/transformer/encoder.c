@@ -33,6 +33,16 @@ static size_t prepared_size(const foreloop_transformer_weights *weights, const f
     return larger(first, second);
 }
 
+static size_t fine_size(const foreloop_transformer_weights *weights) {
+    if (!weights->config.layer_count)
+        return 0;
+    const foreloop_transformer_layer *layer = &weights->layers[0];
+    return larger(larger(foreloop_linear_weights_fine_size(&layer->query_key_value),
+                         foreloop_linear_weights_fine_size(&layer->attention_output)),
+                  larger(foreloop_linear_weights_fine_size(&layer->intermediate),
+                         foreloop_linear_weights_fine_size(&layer->output)));
+}
+
 foreloop_status foreloop_transformer_scratch_open(foreloop_transformer_scratch *scratch,
                                                   const foreloop_transformer_weights *weights,
                                                   const foreloop_shares *shares, foreloop_error *error) {
@@ -56,8 +66,11 @@ foreloop_status foreloop_transformer_scratch_open(foreloop_transformer_scratch *
         result.attention_size = row_stride(weights->kernels.attention.scratch_size(capacity, head_width));
         result.attention = foreloop_allocate(allocator, share_count, result.attention_size * sizeof(float));
         result.prepared = foreloop_allocate(allocator, prepared_size(weights, &result), 1);
+        result.fine = foreloop_allocate(allocator, capacity, sizeof *result.fine);
+        result.fine_memory = foreloop_allocate(allocator, fine_size(weights), sizeof *result.fine_memory);
     }
-    if (!result.states || !result.wide || !result.attention || !result.prepared) {
+    if (!result.states || !result.wide || !result.attention || !result.prepared || !result.fine ||
+        !result.fine_memory) {
         const size_t row = result.attention_stride * sizeof(float);
         foreloop_transformer_scratch_close(&result, allocator);
         return foreloop_fail_memory(error, capacity, row, "the encoder's scratch");
@@ -71,6 +84,8 @@ void foreloop_transformer_scratch_close(foreloop_transformer_scratch *scratch, c
     foreloop_release(allocator, scratch->wide);
     foreloop_release(allocator, scratch->attention);
     foreloop_release(allocator, scratch->prepared);
+    foreloop_release(allocator, scratch->fine);
+    foreloop_release(allocator, scratch->fine_memory);
     *scratch = (foreloop_transformer_scratch){0};
 }
 
@@ -82,7 +97,29 @@ typedef struct forward_pass {
     const foreloop_norm_weights *norm; /* the one to apply */
     size_t rows;
     size_t shares; /* of work on single rows */
+    bool any_fine;
 } forward_pass;
+
+/* Sequences of up to so many tokens keep inputs of 16 bits where layers multiply bytes: in a mean over few tokens few
+ * rounding errors cancel, and such a pass is short, whatever it does. A matter of results, not of tuning. */
+enum { FINE_TOKENS = 4 };
+
+static void find_fine_rows(forward_pass *pass, const foreloop_token_batch *batch) {
+    for (size_t s = 0; s < batch->count; s++) {
+        const bool fine = batch->offsets[s + 1] - batch->offsets[s] <= FINE_TOKENS;
+        pass->any_fine |= fine;
+        for (size_t t = batch->offsets[s]; t < batch->offsets[s + 1]; t++)
+            pass->scratch->fine[t] = fine ? 0 : -1;
+    }
+}
+
+/* The layer on rows from `first` on, which the call begins with. */
+static void run_linear(const forward_pass *pass, const foreloop_linear_weights *linear,
+                       const foreloop_linear_call *call, size_t first) {
+    const foreloop_transformer_scratch *scratch = pass->scratch;
+    const foreloop_fine_rows fine = {scratch->fine + first, scratch->fine_memory};
+    foreloop_linear_weights_run(linear, *call, pass->any_fine ? &fine : NULL, scratch->prepared, &scratch->shares);
+}
 
 static void normalize_share(void *argument, size_t share) {
     const forward_pass *pass = argument;
@@ -109,7 +146,7 @@ static void run_attention(const forward_pass *pass, const foreloop_transformer_l
                                  .epilogue = FORELOOP_EPILOGUE_NONE,
                                  .y = scratch->wide,
                                  .y_stride = scratch->attention_stride};
-    foreloop_linear_weights_run(&layer->query_key_value, call, scratch->prepared, &scratch->shares);
+    run_linear(pass, &layer->query_key_value, &call, 0);
     const foreloop_attention_call attention = {.query_key_value = scratch->wide,
                                                .stride = scratch->attention_stride,
                                                .heads = config->head_count,
@@ -126,7 +163,7 @@ static void run_attention(const forward_pass *pass, const foreloop_transformer_l
                                   .residual = scratch->states,
                                   .y = scratch->states,
                                   .y_stride = scratch->state_stride};
-    foreloop_linear_weights_run(&layer->attention_output, call, scratch->prepared, &scratch->shares);
+    run_linear(pass, &layer->attention_output, &call, 0);
 }
 
 /* Part by part, so that the intermediate states of all tokens need not exist at once. */
@@ -143,7 +180,7 @@ static void run_feed_forward(const forward_pass *pass, const foreloop_transforme
                                      .epilogue = (foreloop_epilogue)pass->weights->config.activation,
                                      .y = scratch->wide,
                                      .y_stride = scratch->intermediate_stride};
-        foreloop_linear_weights_run(&layer->intermediate, call, scratch->prepared, &scratch->shares);
+        run_linear(pass, &layer->intermediate, &call, first);
         call = (foreloop_linear_call){.rows = rows,
                                       .x = scratch->wide,
                                       .x_stride = scratch->intermediate_stride,
@@ -151,7 +188,7 @@ static void run_feed_forward(const forward_pass *pass, const foreloop_transforme
                                       .residual = states,
                                       .y = states,
                                       .y_stride = scratch->state_stride};
-        foreloop_linear_weights_run(&layer->output, call, scratch->prepared, &scratch->shares);
+        run_linear(pass, &layer->output, &call, first);
     }
 }
 
@@ -213,6 +250,7 @@ foreloop_status foreloop_transformer_forward(const foreloop_transformer_weights 
     if (shares > 1 && rows * weights->config.hidden_size >= WORTH_SHARING)
         pass.shares = shares;
     FORELOOP_TRY(embed(&pass, batch, error));
+    find_fine_rows(&pass, batch);
     for (size_t i = 0; i < weights->config.layer_count; i++) {
         const foreloop_transformer_layer *layer = &weights->layers[i];
         run_attention(&pass, layer, batch);

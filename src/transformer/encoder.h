@@ -24,7 +24,9 @@ typedef struct foreloop_transformer_scratch {
     size_t intermediate_rows; /* tokens that pass through the intermediate layer together */
     float *attention;         /* one for each share */
     size_t attention_size;
-    void *prepared;         /* of the linear layers */
+    void *prepared; /* of the linear layers */
+    int32_t *fine;  /* [capacity] of foreloop_fine_rows: the rows of short sequences */
+    float *fine_memory;
     size_t failed_sequence; /* after a failure: which sequence of the batch it is about */
 } foreloop_transformer_scratch;
 

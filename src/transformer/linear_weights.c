@@ -5,19 +5,26 @@
 #include "common/error.h"
 #include <string.h>
 
-foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, const float *matrix, const float *bias,
-                                             size_t in, size_t out, const foreloop_linear *kernel,
+size_t foreloop_linear_weights_size(size_t in, size_t out, const foreloop_linear *kernel) {
+    if (in > SIZE_MAX - 64 || out + 64 < 64 || out + 64 > SIZE_MAX / 8 / (in + 64))
+        return 0;
+    return (kernel->packed_size(in, out) + FORELOOP_ALIGNMENT - 1) / FORELOOP_ALIGNMENT * FORELOOP_ALIGNMENT;
+}
+
+foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, void *memory, const float *matrix,
+                                             const float *bias, size_t in, size_t out, const foreloop_linear *kernel,
                                              const foreloop_allocator *allocator, foreloop_error *error) {
-    foreloop_linear_weights result = {.in = in, .out = out, .kernel = *kernel};
+    foreloop_linear_weights result = {.in = in, .out = out, .kernel = *kernel, .packed = memory};
+    const size_t size = foreloop_linear_weights_size(in, out, kernel);
     if (kernel->largest_in && in > kernel->largest_in)
         return foreloop_fail(error, FORELOOP_ERROR_UNSUPPORTED,
                              "a layer has %zu inputs, but this precision allows %zu: choose another", in,
                              kernel->largest_in);
-    if (out + 64 <= SIZE_MAX / 8 / (in + 64)) {
-        result.packed = foreloop_allocate(allocator, kernel->packed_size(in, out), 1);
+    if (!memory && size)
+        result.packed = result.own_memory = foreloop_allocate(allocator, size, 1);
+    if (result.packed)
         result.bias = foreloop_allocate_zeroed(allocator, out, sizeof *result.bias);
-    }
-    if (!result.packed || !result.bias) {
+    if (!result.bias) {
         foreloop_linear_weights_close(&result, allocator);
         return foreloop_fail_memory(error, out, in * sizeof(float), "packed weights");
     }
@@ -29,7 +36,7 @@ foreloop_status foreloop_linear_weights_pack(foreloop_linear_weights *linear, co
 }
 
 void foreloop_linear_weights_close(foreloop_linear_weights *linear, const foreloop_allocator *allocator) {
-    foreloop_release(allocator, linear->packed);
+    foreloop_release(allocator, linear->own_memory);
     foreloop_release(allocator, linear->bias);
     *linear = (foreloop_linear_weights){0};
 }
@@ -106,19 +113,70 @@ static void choose_grid(linear_work *work, size_t shares) {
     }
 }
 
-void foreloop_linear_weights_run(const foreloop_linear_weights *linear, foreloop_linear_call call, void *scratch,
-                                 const foreloop_shares *shares) {
-    linear_work work = {.kernel = &linear->kernel, .call = call, .scratch = scratch};
-    work.call.in = linear->in;
-    work.call.out = linear->out;
-    work.call.packed = linear->packed;
-    work.call.bias = linear->bias;
+static void run(const foreloop_linear *kernel, foreloop_linear_call call, void *scratch,
+                const foreloop_shares *shares) {
+    linear_work work = {.kernel = kernel, .call = call, .scratch = scratch};
     choose_grid(&work, shares->count);
-    if (linear->kernel.prepare) {
+    if (kernel->prepare) {
         work.call.prepared = scratch;
         linear_work preparation = work;
         preparation.row_shares = work.row_shares * work.out_shares;
         foreloop_shares_run(shares, preparation.row_shares, prepare_share, &preparation);
     }
     foreloop_shares_run(shares, work.row_shares * work.out_shares, run_share, &work);
+}
+
+enum { FINE_ROWS = 64 }; /* that are multiplied at a time */
+
+size_t foreloop_linear_weights_fine_size(const foreloop_linear_weights *linear) {
+    return linear->kernel.remainder ? FINE_ROWS * (linear->in + linear->out) + linear->out : 0;
+}
+
+/* The call in parts with up to FINE_ROWS fine rows each, whose remainders are multiplied before. */
+static void run_fine(const foreloop_linear *kernel, const foreloop_linear_call *call, const foreloop_fine_rows *fine,
+                     void *scratch, const foreloop_shares *shares) {
+    const size_t in = call->in, out = call->out;
+    float *rests = fine->memory, *correction = rests + FINE_ROWS * in, *zeros = correction + FINE_ROWS * out;
+    memset(zeros, 0, out * sizeof *zeros);
+    for (size_t first = 0, end; first < call->rows; first = end) {
+        int32_t count = 0;
+        for (end = first; end < call->rows && (fine->rows[end] < 0 || count < FINE_ROWS); end++)
+            if (fine->rows[end] >= 0) {
+                kernel->remainder(rests + (size_t)count * in, call->x + end * call->x_stride, in);
+                fine->rows[end] = count++;
+            }
+        foreloop_linear_call part = {.rows = (size_t)count,
+                                     .in = in,
+                                     .out = out,
+                                     .x = rests,
+                                     .x_stride = in,
+                                     .packed = call->packed,
+                                     .bias = zeros,
+                                     .epilogue = FORELOOP_EPILOGUE_NONE,
+                                     .y = correction,
+                                     .y_stride = out};
+        if (count > 0)
+            run(kernel, part, scratch, shares);
+        part = *call;
+        part.rows = end - first;
+        part.x += first * call->x_stride;
+        part.y += first * call->y_stride;
+        if (call->residual)
+            part.residual += first * call->y_stride;
+        part.correction_of = fine->rows + first;
+        part.correction = correction;
+        run(kernel, part, scratch, shares);
+    }
+}
+
+void foreloop_linear_weights_run(const foreloop_linear_weights *linear, foreloop_linear_call call,
+                                 const foreloop_fine_rows *fine, void *scratch, const foreloop_shares *shares) {
+    call.in = linear->in;
+    call.out = linear->out;
+    call.packed = linear->packed;
+    call.bias = linear->bias;
+    if (fine && linear->kernel.remainder)
+        run_fine(&linear->kernel, &call, fine, scratch, shares);
+    else
+        run(&linear->kernel, call, scratch, shares);
 }

@@ -8,7 +8,8 @@
 typedef struct loader {
     foreloop_transformer_tensors tensors;
     foreloop_transformer_weights *weights;
-    foreloop_precision precision;
+    const foreloop_linear *kernel; /* of the linear layers */
+    unsigned char *place;          /* where the next one is packed */
     foreloop_error *error;
 } loader;
 
@@ -37,7 +38,7 @@ static void close_norm(foreloop_norm_weights *norm, const foreloop_allocator *al
     foreloop_release(allocator, norm->beta);
 }
 
-static foreloop_status load_linear(const loader *load, const foreloop_linear_tensors *tensors,
+static foreloop_status load_linear(loader *load, const foreloop_linear_tensors *tensors,
                                    foreloop_linear_weights *linear) {
     const foreloop_allocator *allocator = &load->weights->allocator;
     const size_t rows = tensors->parts * tensors->out, in = tensors->in;
@@ -47,13 +48,14 @@ static foreloop_status load_linear(const loader *load, const foreloop_linear_ten
     float *bias = matrix + rows * in;
     foreloop_status status = foreloop_linear_tensors_convert(tensors, matrix, bias, load->error);
     if (status == FORELOOP_OK)
-        status = foreloop_linear_weights_pack(linear, matrix, bias, in, rows,
-                                              &load->weights->kernels.linear[load->precision], allocator, load->error);
+        status = foreloop_linear_weights_pack(linear, load->place, matrix, bias, in, rows, load->kernel, allocator,
+                                              load->error);
     foreloop_release(allocator, matrix);
+    load->place += foreloop_linear_weights_size(in, rows, load->kernel);
     return status;
 }
 
-static foreloop_status load_layer(const loader *load, size_t index, foreloop_transformer_layer *layer) {
+static foreloop_status load_layer(loader *load, size_t index, foreloop_transformer_layer *layer) {
     foreloop_layer_tensors tensors;
     FORELOOP_TRY(foreloop_transformer_tensors_layer(&load->tensors, index, &tensors, load->error));
     FORELOOP_TRY(load_linear(load, &tensors.query_key_value, &layer->query_key_value));
@@ -62,6 +64,24 @@ static foreloop_status load_layer(const loader *load, size_t index, foreloop_tra
     FORELOOP_TRY(load_linear(load, &tensors.output, &layer->output));
     FORELOOP_TRY(load_norm(load, &tensors.attention_norm, &layer->attention_norm));
     return load_norm(load, &tensors.output_norm, &layer->output_norm);
+}
+
+/* Memory for all linear layers, whose tensors are there: else a wrong number of layers would be an error of memory. */
+static foreloop_status make_place(loader *load) {
+    const foreloop_transformer_config *config = &load->weights->config;
+    foreloop_layer_tensors tensors;
+    for (size_t i = 0; i < config->layer_count; i++)
+        FORELOOP_TRY(foreloop_transformer_tensors_layer(&load->tensors, i, &tensors, load->error));
+    const size_t hidden = config->hidden_size, inner = config->intermediate_size;
+    const size_t sizes[] = {foreloop_linear_weights_size(hidden, 3 * hidden, load->kernel),
+                            foreloop_linear_weights_size(hidden, hidden, load->kernel),
+                            foreloop_linear_weights_size(hidden, inner, load->kernel),
+                            foreloop_linear_weights_size(inner, hidden, load->kernel)};
+    size_t sum = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        sum = sizes[i] && sum <= SIZE_MAX - sizes[i] ? sum + sizes[i] : SIZE_MAX;
+    load->place = load->weights->packed = foreloop_allocate(&load->weights->allocator, config->layer_count, sum);
+    return load->place ? FORELOOP_OK : foreloop_fail_memory(load->error, config->layer_count, sum, "packed weights");
 }
 
 static foreloop_status load_words(const loader *load) {
@@ -83,7 +103,7 @@ static foreloop_status load_words(const loader *load) {
     return FORELOOP_OK;
 }
 
-static foreloop_status load_all(const loader *load) {
+static foreloop_status load_all(loader *load) {
     foreloop_transformer_weights *weights = load->weights;
     const foreloop_transformer_config *config = &weights->config;
     FORELOOP_TRY(load_words(load));
@@ -93,6 +113,7 @@ static foreloop_status load_all(const loader *load) {
     weights->layers = foreloop_allocate_zeroed(&weights->allocator, config->layer_count, sizeof *weights->layers);
     if (!weights->layers)
         return foreloop_fail_memory(load->error, config->layer_count, sizeof *weights->layers, "the layers");
+    FORELOOP_TRY(make_place(load));
     for (size_t i = 0; i < config->layer_count; i++)
         FORELOOP_TRY(load_layer(load, i, &weights->layers[i]));
     return FORELOOP_OK;
@@ -105,7 +126,7 @@ foreloop_status foreloop_transformer_weights_load(foreloop_transformer_weights *
                                                   const foreloop_allocator *allocator, foreloop_error *error) {
     foreloop_transformer_weights result = {.allocator = *allocator, .config = *config};
     foreloop_kernels_init(&result.kernels, choice->tier, choice->features);
-    loader load = {.weights = &result, .precision = choice->precision, .error = error};
+    loader load = {.weights = &result, .kernel = &result.kernels.linear[choice->precision], .error = error};
     FORELOOP_TRY(foreloop_transformer_tensors_find(&load.tensors, config, file, name_prefix, error));
     const foreloop_status status = load_all(&load);
     if (status != FORELOOP_OK) {
@@ -128,6 +149,7 @@ void foreloop_transformer_weights_close(foreloop_transformer_weights *weights) {
         close_norm(&layer->output_norm, allocator);
     }
     foreloop_release(allocator, weights->layers);
+    foreloop_release(allocator, weights->packed);
     close_norm(&weights->embedding_norm, allocator);
     foreloop_release(allocator, weights->positions);
     foreloop_release(allocator, weights->types);

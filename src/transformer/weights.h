@@ -29,6 +29,7 @@ typedef struct foreloop_transformer_weights {
     float *types;          /* [type_count][hidden] */
     foreloop_norm_weights embedding_norm;
     foreloop_transformer_layer *layers;
+    void *packed; /* all linear layers, one behind the other: one block, so that huge pages hold nearly all of it */
 } foreloop_transformer_weights;
 
 /* Loads the tensors that foreloop_transformer_tensors_find finds, in f32, f16 or bf16. The tensors' data must outlive

@@ -119,18 +119,20 @@ static foreloop_status grow_slots(foreloop_actions *actions, foreloop_error *err
 static foreloop_status allocate_scratch(foreloop_actions *actions, foreloop_error *error) {
     const foreloop_allocator *allocator = &actions->allocator;
     const foreloop_vocabulary *vocabulary = actions->vocabulary;
-    const size_t orders = vocabulary->kind_count * FORELOOP_ORDER_HINTS, slices = actions->plan->slice_count;
+    const size_t arguments = vocabulary->kind_count * FORELOOP_ARGUMENT_HINTS, slices = actions->plan->slice_count;
     actions->hidden = foreloop_allocate(allocator, actions->transition->max_hidden, sizeof *actions->hidden);
     actions->phi = foreloop_allocate(allocator, vocabulary->max_element_count, sizeof *actions->phi);
     actions->embedding = foreloop_allocate(allocator, actions->transition->stride, sizeof *actions->embedding);
     actions->keys = foreloop_allocate(allocator, vocabulary->max_slot_count, RUN * sizeof *actions->keys);
     actions->kind_ends = foreloop_allocate(allocator, vocabulary->kind_count, sizeof *actions->kind_ends);
     actions->hints = foreloop_allocate_zeroed(allocator, FORELOOP_TEXT_HINTS, sizeof *actions->hints);
-    actions->order = foreloop_allocate_zeroed(allocator, orders, sizeof *actions->order);
+    actions->arguments = foreloop_allocate(allocator, arguments, sizeof *actions->arguments);
     actions->slices = foreloop_allocate_zeroed(allocator, slices, sizeof *actions->slices);
     if (!actions->hidden || !actions->phi || !actions->embedding || !actions->keys || !actions->kind_ends ||
-        !actions->hints || !actions->order || !actions->slices)
-        return foreloop_fail_memory(error, orders, sizeof *actions->order, "the action table");
+        !actions->hints || !actions->arguments || !actions->slices)
+        return foreloop_fail_memory(error, arguments, sizeof *actions->arguments, "the action table");
+    for (size_t i = 0; i < arguments; i++)
+        actions->arguments[i] = foreloop_no_argument_hint;
     FORELOOP_TRY(grow_slots(actions, error));
     FORELOOP_TRY(reserve_key(actions, error));
     return reserve_rows(actions, 0, 1, error);
@@ -182,7 +184,7 @@ void foreloop_actions_close(foreloop_actions *actions) {
     foreloop_release(&allocator, actions->kind_ends);
     foreloop_release(&allocator, actions->by_kind);
     foreloop_release(&allocator, actions->hints);
-    foreloop_release(&allocator, actions->order);
+    foreloop_release(&allocator, actions->arguments);
     foreloop_release(&allocator, actions->batch);
     foreloop_release(&allocator, actions);
 }
@@ -327,18 +329,21 @@ static inline void fetch_entry(const foreloop_actions *actions, const action_key
     __builtin_prefetch(actions->values + entry * actions->vocabulary->max_slot_count);
 }
 
-/* Interns the keys of at most RUN actions, up to the first that fails; *done is their number. */
-static foreloop_status intern_run(foreloop_actions *actions, const foreloop_action *list, size_t count, uint32_t *ids,
+/* Interns the keys of the first RUN of `left` actions, up to the first that fails; *done is their number. */
+static foreloop_status intern_run(foreloop_actions *actions, const foreloop_action *list, size_t left, uint32_t *ids,
                                   size_t *done, foreloop_error *error) {
-    const size_t width = actions->vocabulary->max_slot_count;
+    enum { AHEAD = 8 };
+    const size_t width = actions->vocabulary->max_slot_count, count = left < RUN ? left : RUN;
     foreloop_status status = FORELOOP_OK;
     action_key keys[RUN];
     size_t read = 0;
-    for (size_t i = 0; i < count; i++)
-        fetch_arguments(&list[i]);
-    while (read < count &&
-           (status = read_key(actions, &list[read], &keys[read], actions->keys + read * width, error)) == FORELOOP_OK)
-        read++;
+    for (; read < count; read++) {
+        if (left - read > AHEAD)
+            fetch_arguments(&list[read + AHEAD]);
+        status = read_key(actions, &list[read], &keys[read], actions->keys + read * width, error);
+        if (status != FORELOOP_OK)
+            break;
+    }
     for (size_t i = 0; i < read; i++)
         fetch_entry(actions, &keys[i]);
     for (*done = 0; *done < read; ++*done)
@@ -354,9 +359,8 @@ static foreloop_status intern_together(foreloop_actions *actions, const foreloop
     const size_t first = actions->count;
     foreloop_status status = FORELOOP_OK;
     for (*done = 0; *done < count && status == FORELOOP_OK;) {
-        const size_t left = count - *done;
         size_t own;
-        status = intern_run(actions, list + *done, left < RUN ? left : RUN, ids + *done, &own, error);
+        status = intern_run(actions, list + *done, count - *done, ids + *done, &own, error);
         *done += own;
     }
     const foreloop_status filled = fill_rows(actions, first, error);

@@ -17,7 +17,15 @@ typedef struct foreloop_text_hint {
     uint32_t index;    /* of the kind, or the category */
 } foreloop_text_hint;
 
-enum { FORELOOP_TEXT_HINTS = 256, FORELOOP_ORDER_HINTS = 64 };
+/* What the i-th argument of a kind was the last time. When that was an ordinary number, `name` is the slot's own and
+ * low <= number <= high makes it one again; else it is no argument's name. */
+typedef struct foreloop_argument_hint {
+    const char *name;
+    double low, high;
+    size_t place; /* the slot's number */
+} foreloop_argument_hint;
+
+enum { FORELOOP_TEXT_HINTS = 256, FORELOOP_ARGUMENT_HINTS = 64 };
 
 struct foreloop_actions {
     foreloop_allocator allocator;
@@ -45,8 +53,8 @@ struct foreloop_actions {
     size_t by_kind_capacity;
     uint32_t *batch; /* ids of the batch that is being interned */
     size_t batch_capacity;
-    foreloop_text_hint *hints; /* [FORELOOP_TEXT_HINTS], by address */
-    uint16_t *order;           /* [kinds][FORELOOP_ORDER_HINTS]: the slot of the i-th argument the last time */
+    foreloop_text_hint *hints;         /* [FORELOOP_TEXT_HINTS], by address */
+    foreloop_argument_hint *arguments; /* [kinds][FORELOOP_ARGUMENT_HINTS] */
     foreloop_actions_report report;
 };
 
@@ -59,6 +67,9 @@ foreloop_status foreloop_action_table_create(foreloop_actions **actions, const f
  * values[slot_count]. Errors as of foreloop_actions_intern. */
 foreloop_status foreloop_read_action(foreloop_actions *actions, const foreloop_action *action, size_t *kind_found,
                                      double *values, foreloop_action_note *note, foreloop_error *error);
+
+/* A hint of nothing. */
+extern const foreloop_argument_hint foreloop_no_argument_hint;
 
 /* Forgets all actions but the first `count` entries, and sets the report. Nobody may know the ids of the others. */
 void foreloop_action_table_forget(foreloop_actions *actions, size_t count, const foreloop_actions_report *report);

@@ -123,6 +123,63 @@ static void test_details(void) {
           "an id out of range");
 }
 
+/* ---- Arguments in any order ---- */
+
+/* Interns an action of kind 2 with these arguments. */
+static foreloop_status intern_one(const foreloop_argument *arguments, size_t count, uint32_t *id) {
+    const foreloop_action action = {foreloop_model_kind_name(own.model, 2), arguments, count};
+    return foreloop_actions_intern(own.actions, &action, 1, id, NULL);
+}
+
+/* Arguments by the model's own names are expected where they were the last time: whatever was there, the action is what
+ * its arguments say. */
+static void test_argument_order(void) {
+    foreloop_argument a[BENCH_SLOTS], b[BENCH_SLOTS], texts[BENCH_SLOTS];
+    char names[BENCH_SLOTS][32];
+    uint32_t id = 0, other = 0;
+    for (size_t i = 0; i < BENCH_SLOTS; i++) {
+        const char *name = foreloop_model_slot_name(own.model, 2, i);
+        a[i] = b[BENCH_SLOTS - 1 - i] = (foreloop_argument){name, NULL, (double)(3 * i + 5)};
+        (void)snprintf(names[i], sizeof names[i], "%s", name);
+        texts[i] = (foreloop_argument){names[i], NULL, a[i].number};
+    }
+    const foreloop_argument twice[] = {b[0], b[0]};
+    CHECK(intern_one(a, BENCH_SLOTS, &id) == FORELOOP_OK && intern_one(a, BENCH_SLOTS, &other) == FORELOOP_OK &&
+              id == other,
+          "the same arguments again");
+    CHECK(intern_one(b, BENCH_SLOTS, &other) == FORELOOP_OK && id == other &&
+              intern_one(b, BENCH_SLOTS, &other) == FORELOOP_OK && id == other,
+          "in another order, and again in that");
+    CHECK(intern_one(texts, BENCH_SLOTS, &other) == FORELOOP_OK && id == other, "by names of the host's");
+    CHECK(intern_one(b + 1, 2, &id) == FORELOOP_OK && intern_one(a + BENCH_SLOTS - 3, 2, &other) == FORELOOP_OK &&
+              id == other && intern_one(b + 1, 2, &other) == FORELOOP_OK && id == other,
+          "a few of them in both orders");
+    /* Each of these places was last the slot's, one after the other. */
+    CHECK(intern_one(a, 2, &id) == FORELOOP_OK && intern_one(a + 1, 1, &id) == FORELOOP_OK, "one at the other's place");
+    const foreloop_argument both[] = {a[1], a[1]};
+    CHECK(intern_one(both, 2, &other) == FORELOOP_ERROR_ARGUMENT &&
+              intern_one(twice, 2, &other) == FORELOOP_ERROR_ARGUMENT,
+          "one given twice");
+    foreloop_argument zero = {a[0].name, NULL, 0.0}, bad = zero;
+    CHECK(intern_one(&zero, 1, &id) == FORELOOP_OK && intern_one(&zero, 1, &id) == FORELOOP_OK, "zero");
+    zero.number = -0.0;
+    CHECK(intern_one(&zero, 1, &other) == FORELOOP_OK && id == other, "-0 is 0");
+    bad.number = (double)NAN;
+    CHECK(intern_one(&bad, 1, &other) == FORELOOP_ERROR_VALUE, "NaN where a number was");
+    bad.number = -(double)INFINITY;
+    CHECK(intern_one(&bad, 1, &other) == FORELOOP_ERROR_VALUE, "-infinity where a number was");
+    bad = (foreloop_argument){a[0].name, "12", 0.0};
+    CHECK(intern_one(&bad, 1, &other) == FORELOOP_ERROR_ARGUMENT, "a string where a number was");
+    bad = (foreloop_argument){NULL, NULL, 0.0};
+    CHECK(intern_one(&bad, 1, &other) == FORELOOP_ERROR_ARGUMENT, "no name");
+    foreloop_actions_report before = {.size = sizeof before}, after = {.size = sizeof after};
+    foreloop_actions_get_report(own.actions, &before);
+    bad = (foreloop_argument){a[0].name, NULL, 65537};
+    CHECK(intern_one(&bad, 1, &other) == FORELOOP_OK, "out of the training range where a number was");
+    foreloop_actions_get_report(own.actions, &after);
+    CHECK(after.out_of_range == before.out_of_range + 1, "and counted");
+}
+
 static void test_weights(void) {
     float scores[] = {-3, 5, 5, 0, -1000}, weights[5];
     double sum = 0;
@@ -227,6 +284,7 @@ int main(int argc, char **argv) {
     if (CHECK(engine_open(&own, &shape, FORELOOP_TIER_BEST), "open: %s", own.error.message)) {
         test_parallel();
         test_details();
+        test_argument_order();
         test_weights();
         test_long_stream();
         test_postprocessing(argv[1]);

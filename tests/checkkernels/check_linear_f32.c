@@ -179,7 +179,17 @@ static void check_special(const foreloop_linear *linear, const char *tier) {
         x[3 * IN + 7] = NAN;
         x[5 * IN + IN - 1] = INFINITY;
         linear->pack(packed, weight, IN, OUT);
-        const foreloop_linear_call call = {ROWS, IN, OUT, x, IN, NULL, packed, bias, (foreloop_epilogue)e, y, y, OUT};
+        const foreloop_linear_call call = {.rows = ROWS,
+                                           .in = IN,
+                                           .out = OUT,
+                                           .x = x,
+                                           .x_stride = IN,
+                                           .packed = packed,
+                                           .bias = bias,
+                                           .epilogue = (foreloop_epilogue)e,
+                                           .residual = y,
+                                           .y = y,
+                                           .y_stride = OUT};
         linear->run(&call, 0, ROWS, 0, OUT);
         int right = 1;
         for (size_t r = 0; r < ROWS; r++)

@@ -157,6 +157,57 @@ static void check_not_finite(const kernel_entry *entry, bool whole_rows) {
     case_close(&c);
 }
 
+/* Corrections come to the rows that have one, in whole calls and in parts. */
+static void check_correction(const kernel_entry *entry, bool whole_rows) {
+    enum { ROWS = 29, IN = 150, OUT = 40, CORRECTIONS = 9 };
+    random_source random = {11};
+    linear_case c = case_open(ROWS, IN, OUT);
+    float y[ROWS * OUT], expected[ROWS * OUT], correction[CORRECTIONS * OUT];
+    int32_t correction_of[ROWS];
+    foreloop_linear kernel;
+    entry->init(&kernel, whole_rows);
+    fill_case(&c, &random, ORDINARY);
+    fill(&random, correction, CORRECTIONS * OUT, 1);
+    memset(c.bias, 0, OUT * sizeof *c.bias);
+    case_run(&c, &kernel, FORELOOP_EPILOGUE_NONE, NULL, expected);
+    for (size_t r = 0; r < ROWS; r++) {
+        correction_of[r] = r % 3 == 0 ? (int32_t)(r * 5 / 3 % CORRECTIONS) : -1;
+        for (size_t o = 0; o < OUT && r % 3 == 0; o++)
+            expected[r * OUT + o] += correction[(size_t)correction_of[r] * OUT + o];
+    }
+    c.correction_of = correction_of;
+    c.correction = correction;
+    case_run(&c, &kernel, FORELOOP_EPILOGUE_NONE, NULL, y);
+    CHECK(same_numbers(y, expected, ROWS * OUT), "%s: corrections", kernel.name);
+    CHECK(parts_agree(&c, &kernel, &random, y), "%s: corrections, in parts", kernel.name);
+    CHECK(epilogues_agree(&c, &kernel, y), "%s: corrections come before the epilogue", kernel.name);
+    case_close(&c);
+}
+
+/* What the rounding to bytes leaves over: by the contract, and half a step at the most. */
+static void check_remainder(const kernel_entry *entry, bool whole_rows) {
+    enum { IN = 150 };
+    static quantised part;
+    random_source random = {12};
+    foreloop_linear kernel;
+    entry->init(&kernel, whole_rows);
+    for (int scale = -20; scale <= 20; scale += 10) {
+        float x[IN], rest[IN];
+        bool right = true;
+        fill(&random, x, IN, ldexpf(1, scale));
+        kernel.remainder(rest, x, IN);
+        for (size_t first = 0; first < IN; first += whole_rows ? IN : 64) {
+            const size_t length = whole_rows ? IN : 64, count = IN - first < length ? IN - first : length;
+            quantise_inputs(&part, x + first, count);
+            for (size_t i = 0; i < count; i++) {
+                const float made = part.scale * (float)(part.q[i] - part.zero);
+                right &= rest[first + i] == x[first + i] - made && fabsf(rest[first + i]) <= 0.501f * part.scale;
+            }
+        }
+        CHECK(right, "%s: remainders of numbers up to 2^%d", kernel.name, scale);
+    }
+}
+
 static void check_kernel(const kernel_entry *entry, bool whole_rows) {
     static const size_t rows[] = {1, 2, 3, 5, 6, 7, 9, 12, 13, 16, 17, 24, 25, 32, 33, 49};
     static const size_t widths[][2] = {{1, 1}, {63, 33}, {64, 32}, {65, 31}, {128, 64}, {200, 95}, {384, 7}};
@@ -171,6 +222,8 @@ static void check_kernel(const kernel_entry *entry, bool whole_rows) {
         check_shape(entry, whole_rows, 13, 130, 33, kind);
     check_shape(entry, whole_rows, 6, 4096, 33, LARGEST);
     check_not_finite(entry, whole_rows);
+    check_correction(entry, whole_rows);
+    check_remainder(entry, whole_rows);
 }
 
 /* The kernel that each choice of features gives. */

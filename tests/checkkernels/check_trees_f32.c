@@ -200,7 +200,7 @@ static bool same_bits(const float *a, const float *b, size_t count) {
     return memcmp(a, b, count * sizeof *a) == 0;
 }
 
-/* Whether codes made value by value give `expected` for blocks of the rows. */
+/* Whether codes made value by value give `expected` for blocks of the rows, none of which has NaN. */
 static bool codes_agree(const foreloop_gbdt *gbdt, const float *rows, size_t row_count, size_t stride,
                         const float *expected) {
     enum { BLOCK = FORELOOP_TREES_ROWS };
@@ -273,11 +273,15 @@ static void check_model(const source_model *model, foreloop_tier tier, random_so
         const bool predicted = foreloop_gbdt_predict(gbdt, rows, count, stride, 1, margins, NULL) == FORELOOP_OK;
         CHECK(predicted && same_bits(margins, expected, outputs), "%s: %s: %zu rows of %zu", tier_name(tier), what,
               count, stride);
-        CHECK(codes_agree(gbdt, rows, count, stride, expected), "%s: %s: %zu rows by feature", tier_name(tier), what,
-              count);
         if (model->classes > 1)
             CHECK(classes_agree(gbdt, rows, count, stride, expected), "%s: %s: classes of %zu rows", tier_name(tier),
                   what, count);
+        for (size_t i = 0; i < values; i++)
+            rows[i] = isnan(rows[i]) ? draw_number(random) : rows[i];
+        for (size_t r = 0; r < count; r++)
+            plain_margins(model, rows + r * stride, expected + r * model->classes);
+        CHECK(codes_agree(gbdt, rows, count, stride, expected), "%s: %s: %zu rows by feature", tier_name(tier), what,
+              count);
         free(expected);
         munmap(mapping, mapped);
         munmap(output_mapping, output_mapped);

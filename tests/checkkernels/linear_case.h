@@ -17,6 +17,8 @@ static guarded guarded_bytes(size_t size) {
 typedef struct linear_case {
     size_t rows, in, out;
     float *x, *weight, *bias, *residual; /* dense */
+    const int32_t *correction_of;        /* of the call, or NULL */
+    const float *correction;
 } linear_case;
 
 static linear_case case_open(size_t rows, size_t in, size_t out) {
@@ -64,9 +66,20 @@ static void case_run(const linear_case *c, const foreloop_linear *kernel, forelo
     }
     kernel->pack(packed.values, c->weight, c->in, c->out);
     /* The residual is y itself, as an encoder has it. */
-    const foreloop_linear_call call = {c->rows,  c->in,           c->out,        x.values,
-                                       x_stride, prepared.values, packed.values, bias.values,
-                                       epilogue, result.values,   result.values, y_stride};
+    const foreloop_linear_call call = {.rows = c->rows,
+                                       .in = c->in,
+                                       .out = c->out,
+                                       .x = x.values,
+                                       .x_stride = x_stride,
+                                       .prepared = prepared.values,
+                                       .packed = packed.values,
+                                       .bias = bias.values,
+                                       .epilogue = epilogue,
+                                       .residual = result.values,
+                                       .y = result.values,
+                                       .y_stride = y_stride,
+                                       .correction_of = c->correction_of,
+                                       .correction = c->correction};
     for (size_t r = 0, end; kernel->prepare && r < c->rows; r = end) {
         end = parts ? part_end(parts, r, kernel->row_unit, c->rows) : c->rows;
         kernel->prepare(prepared.values, x.values, x_stride, c->rows, c->in, r, end);
@@ -106,6 +119,8 @@ static bool parts_agree(const linear_case *c, const foreloop_linear *kernel, ran
         linear_case one = *c;
         one.rows = 1;
         one.x += r * c->in;
+        if (one.correction_of)
+            one.correction_of += r;
         case_run(&one, kernel, FORELOOP_EPILOGUE_NONE, NULL, other);
         agree &= same_numbers(other, y + r * c->out, c->out);
     }

@@ -2,17 +2,8 @@
 # Checks what libforeloop_cuda exports and needs, and that the core needs nothing of CUDA. Usage: symbols_cuda.sh
 # CUDA-LIBRARY CORE-LIBRARY
 set -u
-count=0
+. "$(dirname "$0")/../check.sh"
 header=$(dirname "$0")/../../include/foreloop/cuda.h
-check() { # check NAME FOUND: passes when FOUND is empty
-    count=$((count + 1))
-    if [ -z "$2" ]; then
-        echo "ok $count - $1"
-    else
-        echo "not ok $count - $1"
-        echo "$2" | sed 's/^/# /'
-    fi
-}
 exported() { nm -D --defined-only "$1" | awk '{print $3}' | grep -v -e '^_init$' -e '^_fini$'; }
 check "the library exports the functions of its header only" \
     "$(exported "$1" | while read -r symbol; do grep -q "\b$symbol(" "$header" || echo "$symbol"; done)"

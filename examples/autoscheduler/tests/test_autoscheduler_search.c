@@ -87,6 +87,16 @@ static void test_search(const char *text) {
             distinct = distinct && memcmp(kept.items[i].choices, kept.items[j].choices,
                                           (size_t)space.count * sizeof(uint16_t)) != 0;
     CHECK(distinct, "%s: no candidate is measured twice", text);
+    uint64_t keys[18];
+    schedule *made = calloc(1, sizeof *made);
+    for (int i = 0; made && i < kept.count && i < 18; i++) {
+        space_apply(&space, kept.items[i].choices, made);
+        keys[i] = schedule_key(made);
+        for (int j = 0; j < i; j++)
+            distinct = distinct && keys[i] != keys[j];
+    }
+    CHECK(made && distinct, "%s: nor is another one with the same schedule", text);
+    free(made);
     const long whole = size_of(log);
     CHECK(search_run(text, &space, &by, &options, &found, message, sizeof message) && found.trials == 18 &&
               size_of(log) == whole,

@@ -7,6 +7,6 @@
 from .cost_model import CostModel
 from .predictor import Predictor
 from .search_strategy import SearchStrategy
-from .tune import tune_tasks, tune_tir
+from .tune import local_builder, tune_tasks, tune_tir
 
-__all__ = ["CostModel", "Predictor", "SearchStrategy", "tune_tasks", "tune_tir"]
+__all__ = ["CostModel", "Predictor", "SearchStrategy", "local_builder", "tune_tasks", "tune_tir"]

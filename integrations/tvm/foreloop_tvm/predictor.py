@@ -6,6 +6,9 @@ from .binding import bundle, library
 
 # Distinct actions of a search at the most: three or so for each measured candidate, and those of single decisions.
 TABLE = 1 << 20
+# How trees are added for what was measured (bench/search/replay_pools.py --adapt compares).
+REFIT = {"objective": "pairwise", "pairs": "mean", "pair_count": 16, "depth": 3, "eta": 0.1, "columns_by_node": 0.2}
+MOST_TREES = 256
 
 
 class Program:
@@ -46,9 +49,9 @@ class Program:
         self.seconds = np.concatenate([self.seconds, np.asarray(seconds, float)])
         if not self.predictor.refit or np.isfinite(self.seconds).sum() < 2:
             return
-        rounds = int(np.clip(len(self.seconds) * self.predictor.trees_per_candidate, 4, 256))
-        ranker = self.predictor.library.train_ranker(self.rows, [len(self.rows)], self.seconds, objective="pairwise",
-                                                     depth=4, rounds=rounds, start=self.predictor.model.gbdt())
+        rounds = int(np.clip(len(self.seconds) * self.predictor.trees_per_candidate, 4, MOST_TREES))
+        ranker = self.predictor.library.train_ranker(self.rows, [len(self.rows)], self.seconds, rounds=rounds,
+                                                     start=self.predictor.model.gbdt(), **getattr(self.predictor, "refit_options", REFIT))
         self.scorer.set_ranker(ranker)
         if self.ranker is not None:
             self.ranker.close()
@@ -69,7 +72,7 @@ class Predictor:
     trees_per_candidate   new trees for each measured candidate
     """
 
-    def __init__(self, model=None, *, hardware=None, refit=True, trees_per_candidate=0.4):
+    def __init__(self, model=None, *, hardware=None, refit=True, trees_per_candidate=4):
         self.library = library()
         self.model = self.library.model(model or bundle())
         self.hardware, self.refit, self.trees_per_candidate = hardware, refit, trees_per_candidate

@@ -6,23 +6,31 @@ from tvm.ir.utils import derived_object
 
 from .cost_model import measured_seconds
 from .predictor import Predictor
-from .sketches import Sketches
+from .sketches import Sketches, first_of_each
 from .traces import replay, trace_json
+
+ELITE = 4  # candidates whose neighbours are looked at
+MUTANTS = 64  # of each
 
 
 @derived_object
 class SearchStrategy(PySearchStrategy):
     """predictor: to share with a CostModel; None makes one.
 
-    evaluations   candidates that are scored before each round of measuring
+    evaluations   candidates that are scored before each round of measuring. The more, the better the best score, but not
+                  the best candidate: a search that looks at too many finds those where the ranker errs
     explore       part of a round that goes to the best of each sketch, wherever it ranks
+    neighbours    part of a round that goes to mutants of the fastest candidates measured so far: where the ranker
+                  errs, it errs there least
     chance        part of a round that is drawn at random
+    samples       candidates of a sketch that TVM draws at the start
     """
 
-    def __init__(self, predictor=None, *, evaluations=65536, explore=0.25, chance=0.05, samples=32):
+    def __init__(self, predictor=None, *, evaluations=2048, explore=0.125, neighbours=0.25, chance=0.125, samples=32):
         super().__init__()
         self.predictor = predictor or Predictor()
-        self.options = {"evaluations": evaluations, "explore": explore, "chance": chance, "samples": samples}
+        self.options = {"evaluations": evaluations, "explore": explore, "neighbours": neighbours, "chance": chance,
+                        "samples": samples}
         self.statistics = {"scored": 0, "replayed": 0, "rejected": 0, "moved": 0}
         self.sketches = None
 
@@ -38,22 +46,32 @@ class SearchStrategy(PySearchStrategy):
         self.seed = int(context.rand_state) % (1 << 30)
         self.sketches = Sketches(self.program, self.module, design_spaces, self.seed,
                                   self.options["samples"])
-        self.measured, self.pending = set(), []
+        self.measured, self.pending = set(), []  # (sketch, point) each, and those of this round with their actions
+        self.fastest = []  # (seconds, sketch, point), ELITE of them
         self._remember(database)
 
     def _remember(self, database):
         """What the database holds of this program already."""
         if database is None or not database.has_workload(self.module):
             return
-        sequences, seconds = [], []
+        seconds = []
         for record in database.get_top_k(database.commit_workload(self.module), 1 << 16):
             found = self.sketches.find(trace_json(record.trace))
             if found and record.run_secs:
                 self.measured.add((found[0], found[1].tobytes()))
-                sequences.append(self.sketches.sketches[found[0]].space.intern(found[1])[0])
-                seconds.append(float(np.median([float(second) for second in record.run_secs])))
-        if sequences:
-            self.program.learn(sequences, [second if 0 < second < 1e9 else np.inf for second in seconds])
+                self.pending.append((*found, self.sketches.sketches[found[0]].space.intern(found[1])[0]))
+                second = float(np.median([float(second) for second in record.run_secs]))
+                seconds.append(second if 0 < second < 1e9 else np.inf)
+        self._learn(seconds)
+
+    def _learn(self, seconds):
+        """Takes the times of the pending candidates."""
+        if self.pending:
+            self.program.learn([sequence for _, _, sequence in self.pending], seconds)
+        self.fastest += [(second, owner, point) for second, (owner, point, _) in zip(seconds, self.pending)
+                         if np.isfinite(second)]
+        self.fastest = sorted(self.fastest, key=lambda entry: entry[0])[:ELITE]
+        self.pending = []
 
     def post_tuning(self):
         if self.sketches:
@@ -90,27 +108,32 @@ class SearchStrategy(PySearchStrategy):
             if (owner, made.tobytes()) in self.measured:
                 return None
             self.measured.add((owner, made.tobytes()))
-        self.pending.append(space.intern(made)[0])
+        self.pending.append((owner, made, space.intern(made)[0]))
         return MeasureCandidate(schedule, ArgInfo.from_entry_func(schedule.mod, remove_preproc=True))
 
     def _order(self, count):
-        """Points to be measured, most wanted first: the best, some of each sketch, some at random; then the rest."""
+        """Points to be measured, most wanted first: the best, neighbours of the fastest, some of each sketch, some at
+        random; then the rest."""
         ranked = [(owner, point) for _, owner, point in self.sketches.ranked()
                   if (owner, point.tobytes()) not in self.measured]
-        chance = int(count * self.options["chance"] + self.sketches.generator.random())
-        explore = min(int(count * self.options["explore"]), 2 * len(self.sketches.sketches))
-        chosen = self._spread(ranked, count - chance - explore)
+        generator = self.sketches.generator
+        shares = {part: int(count * self.options[part] + generator.random())
+                  for part in ("explore", "neighbours", "chance")}
+        neighbours = self._neighbours()
+        shares["neighbours"] = min(shares["neighbours"], len(neighbours))
+        shares["explore"] = min(shares["explore"], 2 * len(self.sketches.sketches))
+        chosen = self._spread(ranked, count - sum(shares.values()))
+        chosen += self._spread(neighbours, shares["neighbours"])
         seen = {(owner, point.tobytes()) for owner, point in chosen}
         by_sketch = [[c for c in ranked if c[0] == i and (i, c[1].tobytes()) not in seen]
                      for i in range(len(self.sketches.sketches))]
         # Sketches that have the fewest among the best come first.
         order = sorted(range(len(by_sketch)), key=lambda i: sum(owner == i for owner, _ in chosen))
-        for turn in range(explore):
+        for turn in range(shares["explore"]):
             own = by_sketch[order[turn % len(order)]]
             if own:
                 chosen.append(own.pop(0))
-        generator = self.sketches.generator
-        for _ in range(chance):
+        for _ in range(shares["chance"]):
             owner = int(generator.integers(len(self.sketches.sketches)))
             chosen.append((owner, self.sketches.sketches[owner].draw(1)[0]))
         given = set()
@@ -119,6 +142,20 @@ class SearchStrategy(PySearchStrategy):
             if key not in self.measured and key not in given:
                 given.add(key)
                 yield owner, point
+
+    def _neighbours(self):
+        """Mutants of the fastest candidates that have not been measured, best score first."""
+        found = []
+        for owner in {owner for _, owner, _ in self.fastest}:
+            space = self.sketches.sketches[owner].space
+            if space.decision_count:
+                parents = np.array([point for _, o, point in self.fastest if o == owner], np.uint32)
+                mutants = space.mutate(np.repeat(parents, MUTANTS, axis=0))
+                mutants = mutants[first_of_each(mutants)]
+                scores = space.score(self.program.scorer, self.program.workload, mutants)
+                found += [(score, owner, mutant) for score, mutant in zip(scores, mutants)
+                          if (owner, mutant.tobytes()) not in self.measured]
+        return [(owner, point) for _, owner, point in sorted(found, key=lambda entry: -entry[0])]
 
     @staticmethod
     def _spread(ranked, count):
@@ -133,9 +170,7 @@ class SearchStrategy(PySearchStrategy):
 
     def notify_runner_results(self, measure_candidates, results):
         self.done += len(results)
-        if self.pending:
-            self.program.learn(self.pending, [measured_seconds(result) for result in results])
-        self.pending = []
+        self._learn([measured_seconds(result) for result in results])
 
     def clone(self):
         """TVM tunes with a clone, which counts into the same statistics."""

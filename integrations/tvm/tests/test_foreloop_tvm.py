@@ -191,6 +191,12 @@ def check_tuning():
         check(len(lines) == 64 and len({json.loads(line)[0] for line in lines}) == 2, "tune_tasks tunes two programs")
 
 
+def check_builder():
+    built = foreloop_tvm.local_builder().build([ms.builder.BuilderInput(module_of("dense_384"), TARGET)])
+    check(built[0].error_msg is None and os.path.exists(built[0].artifact_path), "local_builder builds a program")
+    ms.utils.remove_build_dir(built[0].artifact_path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="OPERATOR")
@@ -203,6 +209,7 @@ def main():
     if not arguments.replays:
         check_cost_model(predictor)
         check_tuning()
+        check_builder()
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -122,10 +122,11 @@ static void add_keys(const attention *all, const float *queries, size_t rows, si
         }
     }
     tile = (foreloop_tile_f32){
-        .x = all->scores, .x_stride = KEYS, .depth = count, .sums_stride = width, .go_on = first > 0};
+        .x = all->scores, .x_stride = KEYS, .depth = count, .sums_stride = width, .former_stride = width};
     for (size_t i = 0; i < width; i += TILE_WIDTH) {
         tile.panel = all->values + i * all->count + first * TILE_WIDTH;
         tile.sums = all->sums + i;
+        tile.former = first > 0 ? tile.sums : NULL;
         FORELOOP_X86(foreloop_tile_f32_run)(&tile, rows);
     }
 }

@@ -113,32 +113,40 @@ static void finish(const foreloop_linear_call *call, size_t row, size_t rows, si
     }
 }
 
-/* Rows of one block, outputs of one panel. */
+/* Rows of one block, outputs of one panel. A tile of a whole panel's last piece leaves the result itself, unless an
+ * activation is to follow; else `finish` makes it of the block's sums. */
 static void run_panel(const foreloop_linear_call *call, size_t row, size_t rows, size_t out, float *sums) {
     const size_t in = call->in, tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
     const float *panel = (const float *)call->packed + out * in;
-    /* The piece that comes next lies right behind. Tiles bring in a line of it for each k: of two lines for each k one
-     * tile the first half, the next the second; a lone tile every other line, and the hardware completes the pairs. */
-    enum { LINES = TILE_WIDTH / 16 };
-    const size_t shares = tiles < LINES ? 1 : LINES;
+    const bool activates = call->epilogue < FORELOOP_EPILOGUE_NONE, whole = call->out - out >= TILE_WIDTH;
     for (size_t k = 0; k < in; k += DEPTH) {
-        const size_t depth = smaller(DEPTH, in - k);
+        const size_t depth = smaller(DEPTH, in - k), lines = depth * TILE_WIDTH / 16;
+        const bool completes = whole && !activates && k + depth == in;
         foreloop_tile_f32 tile = {.x_stride = call->x_stride,
                                   .panel = panel + k * TILE_WIDTH,
                                   .depth = depth,
-                                  .ahead_step = 64 * LINES / shares,
-                                  .sums_stride = TILE_WIDTH,
-                                  .go_on = k > 0};
+                                  .sums_stride = completes ? call->y_stride : TILE_WIDTH,
+                                  .fetch_sums = completes,
+                                  .former_stride = TILE_WIDTH,
+                                  .bias = completes ? call->bias + out : NULL};
+        /* The piece that comes next lies right behind; each tile brings in its share, so that few lines are on their
+         * way at a time. A lone tile is too short for that, and leaves every other line to the hardware, which
+         * completes pairs. */
+        tile.ahead_step = tiles == 1 ? 64 : (TILE_WIDTH * sizeof(float) + tiles - 1) / tiles;
         for (size_t t = 0; t < tiles; t++) {
             /* Tiles of even height. */
             const size_t first = rows * t / tiles, end = rows * (t + 1) / tiles;
+            const size_t place = (row + first) * call->y_stride + out;
             tile.x = call->x + (row + first) * call->x_stride + k;
-            tile.ahead = tile.panel + depth * TILE_WIDTH + t % shares * depth * 16;
-            tile.sums = sums + first * TILE_WIDTH;
+            tile.ahead = tile.panel + depth * TILE_WIDTH + lines * t / tiles * 16;
+            tile.former = k > 0 ? sums + first * TILE_WIDTH : NULL;
+            tile.residual = completes && call->epilogue == FORELOOP_EPILOGUE_RESIDUAL ? call->residual + place : NULL;
+            tile.sums = completes ? call->y + place : sums + first * TILE_WIDTH;
             FORELOOP_X86(foreloop_tile_f32_run)(&tile, end - first);
         }
     }
-    finish(call, row, rows, out, sums);
+    if (activates || !whole)
+        finish(call, row, rows, out, sums);
 }
 
 static void run(const foreloop_linear_call *call, size_t row_begin, size_t row_end, size_t out_begin, size_t out_end) {

@@ -172,6 +172,7 @@ FORELOOP_INLINE void int8_kernel(foreloop_linear *linear, bool whole_rows, const
                                 .pack = whole_rows ? pack_rows : pack_groups,
                                 .prepared_size = whole_rows ? prepared_size_rows : prepared_size_groups,
                                 .prepare = whole_rows ? prepare_rows : prepare_groups,
+                                .remainder = whole_rows ? foreloop_int8_remainder_rows : foreloop_int8_remainder_groups,
                                 .row_unit = UNIT_ROWS,
                                 .out_unit = PANEL,
                                 .run = whole_rows ? run_rows : run_groups};

@@ -24,15 +24,29 @@ VECTOR_INLINE const float *row_at(const char *const bases[2], const row_strides 
     return (const float *)(base + distance);
 }
 
+VECTOR_INLINE void add_rows(vec sum[TILE_ROWS][2], const float *from, size_t stride, const int rows) {
+    VECTOR_UNROLL
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < 2; i++)
+            sum[r][i] = vec_add(sum[r][i], vec_load(from + (size_t)r * stride + i * LANES));
+}
+
+VECTOR_INLINE void fetch_rows(const float *from, size_t stride, const int rows) {
+    VECTOR_UNROLL
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < TILE_WIDTH; i += 16)
+            _mm_prefetch((const char *)(from + (size_t)r * stride + i), _MM_HINT_T0);
+}
+
 VECTOR_INLINE void run(const foreloop_tile_f32 *tile, const int rows) {
-    const size_t sums_stride = tile->sums_stride, ahead_step = tile->ahead_step,
-                 stride = tile->x_stride * sizeof(float);
+    const size_t ahead_step = tile->ahead_step, stride = tile->x_stride * sizeof(float);
     const float *panel = tile->panel, *const end = panel + tile->depth * TILE_WIDTH;
     const char *bases[2] = {(const char *)tile->x, (const char *)tile->x + (rows > 7 ? 7 * stride : 0)};
     row_strides strides = {stride, 3 * stride, 5 * stride};
     const char *ahead = (const char *)tile->ahead;
-    float *sums = tile->sums;
     vec sum[TILE_ROWS][2];
+    if (tile->fetch_sums)
+        fetch_rows(tile->sums, tile->sums_stride, rows);
     VECTOR_UNROLL
     for (int r = 0; r < rows; r++)
         sum[r][0] = sum[r][1] = vec_set(0.0f);
@@ -53,11 +67,16 @@ VECTOR_INLINE void run(const foreloop_tile_f32 *tile, const int rows) {
         bases[0] += sizeof(float);
         bases[1] += sizeof(float);
     }
+    if (tile->former)
+        add_rows(sum, tile->former, tile->former_stride, rows);
+    if (tile->bias)
+        add_rows(sum, tile->bias, 0, rows);
+    if (tile->residual)
+        add_rows(sum, tile->residual, tile->sums_stride, rows);
     VECTOR_UNROLL
     for (int r = 0; r < rows; r++) {
-        float *place = sums + (size_t)r * sums_stride;
-        vec_store(place, tile->go_on ? vec_add(vec_load(place), sum[r][0]) : sum[r][0]);
-        vec_store(place + LANES, tile->go_on ? vec_add(vec_load(place + LANES), sum[r][1]) : sum[r][1]);
+        vec_store(tile->sums + (size_t)r * tile->sums_stride, sum[r][0]);
+        vec_store(tile->sums + (size_t)r * tile->sums_stride + LANES, sum[r][1]);
     }
 }
 

@@ -8,7 +8,8 @@
 /* 14 x 2 or 6 x 2 registers of sums; two of the panel and one of x are the others that are needed. */
 enum { TILE_WIDTH = 2 * LANES, TILE_ROWS = VECTOR_REGISTERS / 2 - 2 };
 
-/* sums[r][w] (+)= sum over k < depth of x[r][k] panel[k][w], by fused multiply-adds onto 0 in order of k. */
+/* sums[r][w] <- sum over k < depth of x[r][k] panel[k][w], by fused multiply-adds onto 0 in order of k, to which what
+ * `former`, `bias` and `residual` hold is added, in this order. Each of them is NULL where there is nothing to add. */
 typedef struct foreloop_tile_f32 {
     const float *x;
     size_t x_stride;
@@ -19,7 +20,11 @@ typedef struct foreloop_tile_f32 {
     size_t ahead_step;
     float *sums; /* [rows][sums_stride], TILE_WIDTH of each row */
     size_t sums_stride;
-    bool go_on; /* add to the sums that are there */
+    bool fetch_sums;     /* `sums` is not in the cache: brings it there meanwhile */
+    const float *former; /* [rows][former_stride], may be `sums` */
+    size_t former_stride;
+    const float *bias;     /* [TILE_WIDTH] */
+    const float *residual; /* [rows][sums_stride], may be `sums` */
 } foreloop_tile_f32;
 
 /* 1 to TILE_ROWS rows. */

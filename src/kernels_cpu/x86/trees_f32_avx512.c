@@ -53,11 +53,8 @@ INLINE void quantise_block(int8_t *codes, const float *values, const foreloop_tr
                            const float *table, int levels) {
     __m512 x[4];
     __m512i m[4];
-    __mmask64 missing = 0;
-    for (int g = 0; g < 4; g++) {
+    for (int g = 0; g < 4; g++)
         x[g] = _mm512_loadu_ps(values + 16 * g);
-        missing |= (__mmask64)_mm512_cmp_ps_mask(x[g], x[g], _CMP_UNORD_Q) << 16 * g;
-    }
     find_codes(m, x, table, levels, 4);
     /* Packing works within 128 bits: rows come out in fours, 0-3, 16-19, 32-35, 48-51, 4-7 ... */
     const __m512i fours = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
@@ -65,9 +62,13 @@ INLINE void quantise_block(int8_t *codes, const float *values, const foreloop_tr
         fours, _mm512_packs_epi16(_mm512_packs_epi32(m[0], m[1]), _mm512_packs_epi32(m[2], m[3])));
     if (feature->lefts < FORELOOP_TREES_COLUMNS)
         _mm512_store_si512(codes + feature->lefts * FORELOOP_TREES_ROWS, packed);
-    if (feature->rights < FORELOOP_TREES_COLUMNS)
-        _mm512_store_si512(codes + feature->rights * FORELOOP_TREES_ROWS,
-                           _mm512_mask_blend_epi8(missing, packed, _mm512_set1_epi8((char)(feature->count - 128))));
+    if (feature->rights >= FORELOOP_TREES_COLUMNS)
+        return;
+    __mmask64 missing = 0;
+    for (int g = 0; g < 4; g++)
+        missing |= (__mmask64)_mm512_cmp_ps_mask(x[g], x[g], _CMP_UNORD_Q) << 16 * g;
+    _mm512_store_si512(codes + feature->rights * FORELOOP_TREES_ROWS,
+                       _mm512_mask_blend_epi8(missing, packed, _mm512_set1_epi8((char)(feature->count - 128))));
 }
 
 /* The codes of one group of rows. */
