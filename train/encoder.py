@@ -34,6 +34,14 @@ def config(vocabulary_size, layers, hidden, length):
                          bos_token_id=windows.BEGIN, eos_token_id=windows.END)
 
 
+def create(settings, initial=None):
+    """The model with random weights, or with those of the state_dict `initial`."""
+    model = RobertaModel(settings, add_pooling_layer=False)
+    if initial:
+        model.load_state_dict(initial)
+    return model.eval()
+
+
 def pooled(model, pieces, owner, count):
     """z [count][d] from content pieces; piece i belongs to text owner[i]."""
     ids, attention, content = (torch.as_tensor(x) for x in windows.batch(pieces))
@@ -52,16 +60,21 @@ class Corpus:
     def __init__(self):
         self.tokens, self.properties, self.trajectories = [], [], []
 
-    def add(self, tokenizer, canonical_text, initial, states):
-        """One workload: the initial program's text and its dataset.States."""
+    def add(self, tokenizer, canonical_text, initial, states, schedules=None):
+        """One workload: the initial program's text and its dataset.States; of the schedules at most so many, spread over
+        the records (searches record the random ones first)."""
+        lines = sorted(states.trajectories)
+        if schedules is not None and len(lines) > schedules:
+            lines = [lines[i] for i in np.linspace(0, len(lines) - 1, schedules).round().astype(int)]
+        names = sorted({name for line in lines for _, name in states.trajectories[line]})
         number = {"": len(self.tokens)}
-        texts = [initial, *states.texts.values()]
-        number.update((name, len(self.tokens) + 1 + i) for i, name in enumerate(states.texts))
+        texts = [initial, *(states.texts[name] for name in names)]
+        number.update((name, len(self.tokens) + 1 + i) for i, name in enumerate(names))
         self.properties += [properties.of_program(text) for text in texts]
         encoded = tokenizer.encode_batch([canonical_text(text) for text in texts], add_special_tokens=False)
         self.tokens += [np.array(item.ids, np.uint16) for item in encoded]
-        self.trajectories.append([np.array([number[""], *(number[name] for _, name in trajectory)])
-                                  for trajectory in states.trajectories.values()])
+        self.trajectories.append([np.array([number[""], *(number[name] for _, name in states.trajectories[line])])
+                                  for line in lines])
 
     def scale(self):
         return properties.fit_scale(np.stack(self.properties), [paths[0][0] for paths in self.trajectories])
@@ -115,10 +128,11 @@ def losses(z, program, workload, trajectory, target, within, temperature=0.1, ma
 
 
 def train(corpus, settings, length, steps, checkpoint=None, batch=(4, 3, 4), pieces=1, learning_rate=8e-4,
-          weights=(0.3, 1.0, 1.0), seed=0, log_every=20, save_every=50, log=print):
-    """Trains the encoder for a number of steps and returns it; goes on from `checkpoint` if that file is there."""
+          weights=(0.3, 1.0, 1.0), seed=0, log_every=20, save_every=20, log=print, initial=None):
+    """Trains the encoder for a number of steps and returns it; goes on from `checkpoint` if that file is there, and
+    begins with the weights `initial` (a state_dict) where they are given."""
     torch.manual_seed(seed)
-    model = RobertaModel(settings, add_pooling_layer=False)
+    model = create(settings, initial)
     decay = [p for p in model.parameters() if p.ndim > 1]
     plain = [p for p in model.parameters() if p.ndim <= 1]
     optimizer = torch.optim.AdamW([{"params": decay, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}],
@@ -170,18 +184,3 @@ def train(corpus, settings, length, steps, checkpoint=None, batch=(4, 3, 4), pie
             partial.rename(checkpoint)
     model.eval()
     return model, history
-
-
-@torch.no_grad()
-def encode(model, token_lists, length, stride, batch=32, progress=lambda x: x):
-    """States float32[texts][d] by the deployed rule: all windows, content-token mean, L2 norm."""
-    jobs = [(tokens[a:b], i) for i, tokens in enumerate(token_lists)
-            for a, b in windows.spans(len(tokens), length, stride)]
-    jobs.sort(key=lambda job: len(job[0]))
-    sums = np.zeros((len(token_lists), model.config.hidden_size), np.float64)
-    for at in progress(range(0, len(jobs), batch)):
-        part = jobs[at:at + batch]
-        ids, attention, content = (torch.as_tensor(x) for x in windows.batch([piece for piece, _ in part]))
-        hidden = model(ids, attention_mask=attention).last_hidden_state
-        np.add.at(sums, [owner for _, owner in part], (hidden * content[:, :, None]).sum(1).numpy())
-    return (sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)).astype(np.float32)

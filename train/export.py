@@ -1,8 +1,9 @@
-"""Writes a model bundle (weights/FORMAT.md)."""
+"""Writes a model bundle (weights/FORMAT.md): the whole, or one whose encoder alone is worth reading."""
 import json
 import pathlib
 
 import numpy as np
+import xgboost
 from safetensors.numpy import save
 
 
@@ -32,3 +33,14 @@ def write(directory, tokenizer, encoder, window, kinds, projection, transition, 
     (directory / "encoder.safetensors").write_bytes(save(weights, metadata={"format": "pt"}))
     (directory / "transition.safetensors").write_bytes(save(transition))
     booster.save_model(str(directory / "ranker.json"))
+
+
+def write_encoder(directory, tokenizer, encoder, window):
+    """A bundle that gives the encoder's states through the C library, unprojected, before there is a transition and a
+    ranker: theirs are of one kind of action and one constant feature."""
+    size = encoder.config.hidden_size
+    transition = {"kind_embedding": np.zeros((1, size), np.float32), "normal": np.eye(1, size, dtype=np.float32),
+                  "beta": np.zeros(1, np.float32)}
+    booster = xgboost.train({"max_depth": 1}, xgboost.DMatrix(np.zeros((2, 1)), np.zeros(2), feature_names=["length"]), 1)
+    write(directory, tokenizer, encoder, window, [{"kind": "none", "slots": []}], np.eye(size, dtype=np.float32),
+          transition, ["length"], booster, {})

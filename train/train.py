@@ -15,11 +15,13 @@ import datetime
 import importlib.metadata
 import json
 import pathlib
+import shutil
 import sys
 import time
 
 import numpy as np
 import torch
+from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
@@ -55,12 +57,16 @@ def parse_arguments():
     parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
     parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
     parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all but these, whatever their part")
+    parser.add_argument("--begin-with", type=pathlib.Path, metavar="BUNDLE",
+                        help="the encoder goes on from this bundle's, with its tokenizer and sizes; of --steps 0 it is kept")
     parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default %(default)s)")
     parser.add_argument("--layers", type=int, default=3, help="of the encoder (default %(default)s)")
     parser.add_argument("--hidden", type=int, default=192, help="size of the encoder (default %(default)s)")
     parser.add_argument("--window", type=int, default=256, help="tokens in a window (default %(default)s)")
     parser.add_argument("--stride", type=int, default=224, help="content tokens between windows (default %(default)s)")
     parser.add_argument("--steps", type=int, default=800, help="of the encoder (default %(default)s)")
+    parser.add_argument("--schedules", type=int, default=24,
+                        help="of each operator that the encoder learns from (default %(default)s)")
     parser.add_argument("--intermediate", type=int, default=3,
                         help="states encoded for each schedule between the first and the last (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=40, help="of the transition (default %(default)s)")
@@ -74,15 +80,34 @@ def parse_arguments():
 
 def get_tokenizer(arguments, texts):
     path = arguments.work / "tokenizer.json"
+    if not path.exists() and arguments.begin_with:
+        shutil.copyfile(arguments.begin_with / "tokenizer.json", path)
     if not path.exists():
         tokenizer.train(texts(), arguments.vocabulary).save(str(path))
     return Tokenizer.from_file(str(path))
 
 
-def get_encoder(arguments, corpus, vocabulary_size):
-    settings = encoder.config(vocabulary_size, arguments.layers, arguments.hidden, arguments.window)
-    return encoder.train(corpus, settings, arguments.window, arguments.steps, arguments.work / "encoder.pt",
-                         seed=arguments.seed, log=lambda line: print(line, flush=True))
+def build_corpus(arguments, library, words, operators, caches):
+    corpus = encoder.Corpus()
+    for operator in tqdm(operators, desc="corpus", mininterval=5):
+        corpus.add(words, library.canonical_text, operator.text, caches[operator.name], arguments.schedules)
+    return corpus
+
+
+def get_encoder(arguments, library, words, operators, caches):
+    """(the encoder, its losses' history); of no steps it is that of --begin-with."""
+    layers, hidden, window, initial = arguments.layers, arguments.hidden, arguments.window, None
+    if arguments.begin_with:
+        sizes = json.loads((arguments.begin_with / "config.json").read_text())
+        layers, hidden = sizes["num_hidden_layers"], sizes["hidden_size"]
+        initial = {name: torch.as_tensor(values.astype(np.float32)) for name, values in
+                   load_file(arguments.begin_with / "encoder.safetensors").items() if not name.startswith("pooling.")}
+    settings = encoder.config(words.get_vocab_size(), layers, hidden, window)
+    if not arguments.steps:
+        return encoder.create(settings, initial), []
+    corpus = build_corpus(arguments, library, words, operators, caches)
+    return encoder.train(corpus, settings, window, arguments.steps, arguments.work / "encoder.pt", seed=arguments.seed,
+                         log=lambda line: print(line, flush=True), initial=initial)
 
 
 def choose_states(operator, states, count, random):
@@ -97,18 +122,20 @@ def choose_states(operator, states, count, random):
 
 
 def get_states(arguments, model, words, library, operators, caches):
-    """(z float32[states][d], {(operator, hash): row}) by the deployed rule."""
-    path = arguments.work / "states.npz"
+    """(z float32[states][d], {(operator, hash): row}) by the C library, the first program of each operator before its
+    others."""
+    path, folder = arguments.work / "states.npz", arguments.work / "encoder"
     if not path.exists():
-        random, keys, texts = np.random.default_rng(arguments.seed), [], []
-        for operator in operators:
-            for name, text in choose_states(operator, caches[operator.name], arguments.intermediate, random).items():
-                keys.append(f"{operator.name}/{name}")
-                texts.append(library.canonical_text(text))
-        tokens = [np.array(item.ids, np.uint16) for item in words.encode_batch(texts, add_special_tokens=False)]
-        z = encoder.encode(model, tokens, arguments.window, arguments.stride,
-                           progress=lambda x: tqdm(x, desc="encode states", mininterval=5))
-        np.savez(path, z=z, keys=np.array(keys))
+        export.write_encoder(folder, words, model, (arguments.window, arguments.stride))
+        random, keys, z = np.random.default_rng(arguments.seed), [], []
+        with library.model(folder) as reader:
+            for operator in tqdm(operators, desc="encode states", mininterval=5):
+                for name, text in choose_states(operator, caches[operator.name], arguments.intermediate,
+                                                random).items():
+                    keys.append(f"{operator.name}/{name}")
+                    with reader.workload(text) as workload:
+                        z.append(workload.latent(model.config.hidden_size))
+        np.savez(path, z=np.stack(z), keys=np.array(keys))
     saved = np.load(path)
     return saved["z"], {tuple(key.rsplit("/", 1)): row for row, key in enumerate(saved["keys"])}
 
@@ -120,17 +147,19 @@ def projection(latent):
     return np.diag(keep)
 
 
-def goals_of(z, row_of, operators, caches, scale, property_weight=0.3):
+def goals_of(z, row_of, operators, caches, property_weight=0.3):
     """(states, goals, weight) of transition.Trajectories. Goals have the properties in the property coordinates; so do
     states, where a rollout may begin, but for the initial programs."""
     states, count, text = z @ projection(z.shape[1]), len(properties.NAMES), {o.name: o.text for o in operators}
     states /= np.linalg.norm(states, axis=1, keepdims=True)
     goals = states.copy()
-    for (operator, name), row in row_of.items():
-        program = caches[operator].texts[name] if name else text[operator]
-        goals[row, :count] = encoder.SCALE * scale(properties.of_program(program))
-        if name:
-            states[row] = goals[row]
+    values = np.stack([properties.of_program(caches[operator].texts[name] if name else text[operator])
+                       for operator, name in row_of])
+    first = np.array([row for (_, name), row in row_of.items() if not name])
+    scale = properties.fit_scale(values, first)
+    goals[:, :count] = encoder.SCALE * scale(values)
+    later = np.setdiff1d(np.arange(len(states)), first)
+    states[later] = goals[later]
     weight = np.ones(z.shape[1], np.float32)
     weight[:count] = property_weight / (count * encoder.SCALE ** 2 * (scale.within + 0.05))
     return states, goals, weight
@@ -235,11 +264,8 @@ def main():
           + ", ".join(o.name for o in left_out))
     words = get_tokenizer(arguments, lambda: (library.canonical_text(text) for operator in operators for text in
                                               [operator.text, *caches[operator.name].texts.values()]))
-    corpus = encoder.Corpus()
-    for operator in tqdm(operators, desc="corpus", mininterval=5):
-        corpus.add(words, library.canonical_text, operator.text, caches[operator.name])
     lap("tokenizer")
-    model, history = get_encoder(arguments, corpus, words.get_vocab_size())
+    model, history = get_encoder(arguments, library, words, operators, caches)
     for tensor in model.state_dict().values():  # what the bundle stores, so that all that follows sees it
         if tensor.is_floating_point():
             tensor.copy_(tensor.half().float())
@@ -247,8 +273,7 @@ def main():
     z, row_of = get_states(arguments, model, words, library, operators, caches)
     lap("states")
     vocabulary = actions.Vocabulary(actions.derive([c for operator in operators for c in operator.candidates]))
-    trajectories = build_trajectories(vocabulary, operators, caches, row_of,
-                                      *goals_of(z, row_of, operators, caches, corpus.scale()))
+    trajectories = build_trajectories(vocabulary, operators, caches, row_of, *goals_of(z, row_of, operators, caches))
     fold_of = {o.name: k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for o in fold}
     fold_of = [fold_of[operator.name] for operator in operators]
     mover, ends = get_transition(arguments, vocabulary, trajectories, fold_of)
@@ -274,9 +299,14 @@ def main():
                 "signatures": sorted({split.text_of(operator.signature) for operator in operators}),
                 "left_out": [operator.name for operator in left_out], "schedules": len(trajectories.ids),
                 "seed": arguments.seed, "encoder_steps": arguments.steps,
-                "encoder_losses": dict(zip(("contrast", "order", "property"), np.round(history[-1][1:], 4).tolist())),
+                "encoder_losses": dict(zip(("contrast", "order", "property"), np.round(history[-1][1:], 4).tolist())
+                                       if history else ()),
                 "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
                 "packages": {name: importlib.metadata.version(name) for name in PACKAGES}}
+    if arguments.begin_with:  # whose programs the encoder has seen before; of no steps, all that it has seen
+        earlier = json.loads((arguments.begin_with / "model.json").read_text()).get("training", {})
+        seen = earlier.get("encoder_of", earlier.get("states_of", earlier.get("operators", [])))
+        training["encoder_of"] = sorted({*seen, *(training["operators"] if arguments.steps else ())})
     parts = (words, model, (arguments.window, arguments.stride), vocabulary.kinds,
              projection(z.shape[1]),
              transition.tensors(mover, vocabulary), wanted, booster)

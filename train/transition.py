@@ -52,6 +52,14 @@ class Transition(nn.Module):
             result = result.index_put((rows,), value)
         return result
 
+    def embed_ids(self, kind_of, phi_of, ids):
+        """d_a of an array of action ids (-1: none, 0), each distinct action once."""
+        known = ids >= 0
+        distinct, place = np.unique(ids[known], return_inverse=True)
+        rows = np.full(ids.shape, len(distinct))
+        rows[known] = place
+        return self.embed(np.asarray(kind_of)[distinct], [phi_of[i] for i in distinct])[torch.as_tensor(rows)]
+
     def rollout(self, z, kinds, steps):
         """All states [batch][T + 1][d] from z [batch][d]; kinds [batch][T] (-1: no step), steps [batch][T][d]."""
         normal = torch.cat([self.unit_normal(), torch.zeros(1, self.latent)])
@@ -92,7 +100,6 @@ class Trajectories:
         self.kinds = np.where(self.ids >= 0, self.kind_of[self.ids], -1)
         self.final = self.target[np.arange(len(self.ids)), self.length]
 
-
     def subset(self, mask):
         """The trajectories where `mask` is true; the tables are shared."""
         part = copy.copy(self)
@@ -113,7 +120,7 @@ def explained(trajectories, ends):
     return round(float(1 - left / total), 3)
 
 
-def train(trajectories, element_counts, hidden=32, epochs=60, batch=256, learning_rate=3e-3, margin=0.05,
+def train(trajectories, element_counts, hidden=32, epochs=60, batch=128, learning_rate=3e-3, margin=0.05,
           rank_weight=0.5, weight_decay=1e-4, seed=0, progress=lambda x: x):
     """Fits a Transition. Every batch starts half of its rows at z_0 and the others at a random known state."""
     torch.manual_seed(seed)
@@ -136,9 +143,8 @@ def train(trajectories, element_counts, hidden=32, epochs=60, batch=256, learnin
             steps = np.arange(t.ids.shape[1])
             active = steps[None, :] >= start[:, None]
             ids, kinds = np.where(active, t.ids[rows], -1), np.where(active, t.kinds[rows], -1)
-            embeddings = model.embed(t.kind_of, t.phi_of)
             z = t.states[t.target[rows, start]]
-            states = model.rollout(z, torch.as_tensor(kinds), embeddings[torch.as_tensor(ids)])
+            states = model.rollout(z, torch.as_tensor(kinds), model.embed_ids(t.kind_of, t.phi_of, ids))
             known = (t.target[rows] >= 0) & (np.arange(t.target.shape[1])[None, :] > start[:, None])
             known = torch.as_tensor(known)
             error = (t.weight * (states - t.goals[torch.as_tensor(t.target[rows])]).pow(2)).sum(2)
@@ -165,8 +171,8 @@ def end_states(model, z0, vocabulary, ids):
     """Predicted end states [n][d] of sequences from z0 [n][d]."""
     ids = pad(ids, -1)
     kinds = np.where(ids >= 0, np.array(vocabulary.kind_of)[ids], -1)
-    embeddings = model.embed(vocabulary.kind_of, vocabulary.phi_of)
-    states = model.rollout(torch.as_tensor(z0), torch.as_tensor(kinds), embeddings[torch.as_tensor(ids)])
+    steps = model.embed_ids(vocabulary.kind_of, vocabulary.phi_of, ids)
+    states = model.rollout(torch.as_tensor(z0), torch.as_tensor(kinds), steps)
     return states[:, -1].numpy()
 
 

@@ -11,17 +11,6 @@ BEGIN, PAD, END, UNKNOWN, MASK = range(5)
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 
 
-def spans(count, length, stride):
-    """[(begin, end)] of the windows over `count` content tokens."""
-    content, result, begin = length - 2, [], 0
-    while count > 0:
-        result.append((begin, min(begin + content, count)))
-        if begin + content >= count:
-            break
-        begin += stride
-    return result
-
-
 def batch(pieces):
     """Content pieces (arrays of ids) as padded (ids int64[n][longest], attention mask, content mask)."""
     longest = max(len(piece) for piece in pieces) + 2

@@ -59,21 +59,29 @@ def groups_on_actions(training, tested, extra=None):
             [group(operator)[0][:, columns] for operator in tested], kept)
 
 
-def final_states(library, bundle, operators, states):
-    """{operator name: [candidates][latent + properties]} of the real final programs."""
+def final_states(library, bundle, operators, states, work):
+    """{operator name: [candidates][latent + properties]} of the real final programs; kept in WORK by operator and by what
+    the encoder says of it, since encoding them takes minutes."""
     result = {}
     with library.model(bundle) as model:
         size = model.info["latent_size"]
         for operator in operators:
-            cache, known, rows = dataset.States(states, operator.name), {}, []
-            for candidate in operator.candidates:
-                name = cache.trajectories[candidate.line][-1][1]
-                if name not in known:
-                    with model.workload(cache.texts[name]) as workload:
-                        known[name] = np.concatenate([workload.latent(size),
-                                                      properties.of_program(cache.texts[name])])
-                rows.append(known[name])
-            result[operator.name] = np.stack(rows)
+            with model.workload(operator.text) as workload:
+                stamp = hashlib.blake2b(workload.latent(size).tobytes(), digest_size=6).hexdigest()
+            path = work / f"final.{operator.name}.{len(operator.candidates)}.{stamp}.npy"
+            if not path.exists():
+                cache, known, rows = dataset.States(states, operator.name), {}, []
+                for candidate in operator.candidates:
+                    name = cache.trajectories[candidate.line][-1][1]
+                    if name not in known:
+                        with model.workload(cache.texts[name]) as workload:
+                            known[name] = np.concatenate([workload.latent(size),
+                                                          properties.of_program(cache.texts[name])])
+                    rows.append(known[name])
+                partial = path.with_suffix(".partial.npy")
+                np.save(partial, np.stack(rows))
+                partial.rename(path)
+            result[operator.name] = np.load(path)
     return result
 
 
@@ -90,14 +98,15 @@ def run_peer(name, training, tested, arguments, library, seed):
         return sequence.scores(training, tested, seed=seed)
     extra = None
     if name == "final-text":
-        extra = final_states(library, arguments.bundle, training + tested, arguments.states)
+        extra = final_states(library, arguments.bundle, training + tested, arguments.states, arguments.work)
     groups, rows, names = groups_on_actions(training, tested, extra)
     booster = ranker.train(groups, names, settings)
     return [ranker.score(booster, row, names) for row in rows]
 
 
 def fingerprint(name, training, tested, seed):
-    parts = [name, seed] + [(o.name, o.machine, len(o.candidates)) for group in (training, tested) for o in group]
+    settings = [vars(ranker.Settings())] if name not in ("metaschedule", "sequence") else []
+    parts = [name, seed] + settings + [(o.name, o.machine, len(o.candidates)) for group in (training, tested) for o in group]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).hexdigest()
 
 
@@ -161,7 +170,7 @@ def parse_arguments(parser=None):
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of cached scores")
     parser.add_argument("--peers", type=lambda text: [name for name in text.split(",") if name], default=list(PEERS),
                         metavar="NAME,NAME", help="(default: all)")
-    parser.add_argument("--seeds", type=int, default=2, help="of each peer, averaged (default %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="of each peer, averaged (default %(default)s)")
     parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
     parser.add_argument("--test", action="store_true", help="the test part and the family never seen")
