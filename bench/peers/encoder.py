@@ -29,6 +29,7 @@ import argparse
 import contextlib
 import datetime
 import fcntl
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -399,6 +400,11 @@ def machine():
     return f"{name[1] if name else 'unknown'} (model {model[1] if model else '?'}), {os.cpu_count()} cores"
 
 
+def packages():
+    names = ("torch", "transformers", "onnxruntime", "openvino", "nncf", "ctranslate2")
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+
+
 def plot(results, path):
     import matplotlib
     matplotlib.use("svg")
@@ -424,7 +430,9 @@ def write_document(results, prefix):
     plot(results, prefix.with_suffix(".svg"))
     prefix.with_suffix(".md").write_text(f"""# The encoder's speed beside its peers
 
-Made by `bench/peers/encoder.py` on {datetime.date.today()}: {machine()}. One sequence a pass; best pass of all rounds.
+Made by `bench/peers/encoder.py --realtime --document docs/encoder-speed` on {datetime.date.today()}; {machine()};
+{packages()}. One sequence a pass; peers by turns, the best pass of all rounds. How far the machine's limits are is in
+[KERNELS.md](KERNELS.md).
 
 ![best peer's time over foreloop's]({prefix.name}.svg)
 

@@ -5,9 +5,10 @@
     python bench/search/host.py --out results --only softmax --trials 64
     python bench/search/host.py --out results --report                 the table, the JSON and the plot of what is there
 
-For each subgraph the methods take turns of one batch on one machine: `foreloop`, and `random` draws of the same space. What
+All subgraphs are searched to a quarter of the trials first, then to all of them, so that a run that is ended early says
+something of each. For each subgraph the methods take turns of one batch on one machine: `foreloop`, and `random` draws of the same space. What
 the compiler makes of the plain loops (`O3`, and with the outermost loops in parallel `O3_parallel`) and OpenBLAS are measured
-beside them at the end. A candidate that fails is a trial. Every trial stands in OUT/NAME.METHOD.jsonl, and a run that was
+beside them. A candidate that fails is a trial. Every trial stands in OUT/NAME.METHOD.jsonl, and a run that was
 interrupted goes on from there; OUT/results.json has all curves, and OUT/curves.svg shows them where matplotlib is installed.
 """
 import argparse
@@ -15,6 +16,7 @@ import importlib.util
 import json
 import math
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -144,8 +146,16 @@ def geometric(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
+def interval(values, draws=2000):
+    """[geometric mean, and the ends of its 95 % interval over subgraphs, by bootstrap]."""
+    source = random.Random(1)
+    means = sorted(geometric(source.choices(values, k=len(values))) for _ in range(draws))
+    return [round(x, 4) for x in (geometric(values), means[draws // 40], means[draws - 1 - draws // 40])]
+
+
 def report(results):
-    """Prints the table; returns the summary: geometric means of other times over foreloop's, at numbers of trials."""
+    """Prints the table; returns the summary: geometric means of other times over foreloop's and their intervals, at
+    numbers of trials."""
     print(f"{'best ms':<34}" + "".join(f"{'foreloop ' + str(mark):>14}{'random':>10}" for mark in (16, 64))
           + f"{'O3':>10}{'parallel':>10}{'OpenBLAS':>10}")
     for subgraph, entry in results.items():
@@ -165,16 +175,17 @@ def report(results):
                 if all(len(entry["curves"].get(m, [])) >= mark and entry["curves"][m][mark - 1] for m in METHODS)]
         if not both:
             continue
-        at = {"subgraphs": len(both), "random": geometric(
+        at = {"subgraphs": len(both), "random": interval(
             [entry["curves"]["random"][mark - 1] / entry["curves"]["foreloop"][mark - 1] for entry in both])}
         for name in ("O3", "O3_parallel", "OpenBLAS"):
             ratios = [entry["baseline"][name] / entry["curves"]["foreloop"][mark - 1] for entry in both
                       if entry["baseline"].get(name)]
             if ratios:
-                at[name] = geometric(ratios)
+                at[name] = interval(ratios)
         summary[str(mark)] = at
         print(f"at {mark} trials, {at['subgraphs']} subgraphs, time over foreloop's: "
-              + ", ".join(f"{name} {value:.2f}" for name, value in at.items() if name != "subgraphs"))
+              + ", ".join("{} {:.2f} ({:.2f}-{:.2f})".format(name, *value) for name, value in at.items()
+                          if name != "subgraphs"))
     for method in METHODS:
         spent = [entry["seconds_a_trial"][method] for entry in results.values() if method in entry["seconds_a_trial"]]
         if spent:
@@ -215,11 +226,12 @@ def main():
     subgraphs = [line for line in arguments.subgraphs.read_text().splitlines() if line and arguments.only in line]
     check_unseen(subgraphs)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for subgraph in [] if arguments.report else subgraphs:
-        for trials in range(arguments.batch, arguments.trials + arguments.batch, arguments.batch):
-            for method in METHODS:
-                turn(arguments, subgraph, method, min(trials, arguments.trials))
-        measure_baseline(arguments, subgraph)
+    for most in [] if arguments.report else sorted({arguments.trials // 4, arguments.trials}):
+        for subgraph in subgraphs:
+            for trials in range(arguments.batch, most + arguments.batch, arguments.batch):
+                for method in METHODS:
+                    turn(arguments, subgraph, method, min(trials, most))
+            measure_baseline(arguments, subgraph)
     results = gather(arguments, subgraphs)
     if not results:
         raise SystemExit("nothing has been measured yet")

@@ -5,6 +5,7 @@
  * vector extension, what is left as narrower ones and numbers: with constant indices, local arrays turn into registers.
  */
 #include "codegen.h"
+#include "prelude.h"
 #include <limits.h>
 #include <string.h>
 
@@ -34,74 +35,6 @@ typedef struct generator {
     int home[MAX_BUFFERS];
     region part[MAX_BUFFERS];
 } generator;
-
-static const char PRELUDE[] =
-    "typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));\n"
-    "typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));\n"
-    "typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));\n"
-    "typedef int i4 __attribute__((vector_size(16)));\n"
-    "typedef int i8 __attribute__((vector_size(32)));\n"
-    "typedef int i16 __attribute__((vector_size(64)));\n"
-    "static inline float max_1(float a, float b) { return a > b ? a : b; }\n"
-    "static inline float rsqrt_v1(float x) { return 1.0f / __builtin_sqrtf(x); }\n"
-    "#define MAX_OF(v, i) \\\n"
-    "    static inline v max_##v(v a, v b) { i m = a > b; return (v)(((i)a & m) | ((i)b & ~m)); }\n"
-    "MAX_OF(v4, i4)\n"
-    "MAX_OF(v8, i8)\n"
-    "MAX_OF(v16, i16)\n"
-    "/* Every second number: of the two loads, none reaches further than the last of them. */\n"
-    "static inline v4 every2_v4(const float *x) {\n"
-    "    return __builtin_shufflevector(*(const v4 *)x, *(const v4 *)(x + 3), 0, 2, 5, 7);\n"
-    "}\n"
-    "static inline v8 every2_v8(const float *x) {\n"
-    "    return __builtin_shufflevector(*(const v8 *)x, *(const v8 *)(x + 7), 0, 2, 4, 6, 9, 11, 13, 15);\n"
-    "}\n"
-    "static inline v16 every2_v16(const float *x) {\n"
-    "    return __builtin_shufflevector(*(const v16 *)x, *(const v16 *)(x + 15), 0, 2, 4, 6, 8, 10, 12, 14, 17, 19,\n"
-    "                                   21, 23, 25, 27, 29, 31);\n"
-    "}\n"
-    "/* Numbers `step` apart from column `at` of a row that begins at x[row]; 0 outside of its `size` columns. */\n"
-    "#define PADDED(v, n) \\\n"
-    "    static inline v padded_##v(const float *x, int row, int at, int step, int size) { \\\n"
-    "        if (at >= 0 && at + (n - 1) * step < size) \\\n"
-    "            return step == 1 ? *(const v *)(x + row + at) : every2_##v(x + row + at); \\\n"
-    "        v r; \\\n"
-    "        for (int i = 0; i < n; i++) { \\\n"
-    "            const int c = at + i * step; \\\n"
-    "            r[i] = c >= 0 && c < size ? x[row + c] : 0.0f; \\\n"
-    "        } \\\n"
-    "        return r; \\\n"
-    "    }\n"
-    "PADDED(v4, 4)\n"
-    "PADDED(v8, 8)\n"
-    "PADDED(v16, 16)\n"
-    "/* exp to about 2 ulp, without a branch: 2^n e^r with |r| <= ln 2 / 2 */\n"
-    "#define EXP_OF(v, i, pick) \\\n"
-    "    static inline v exp_##v(v x) { \\\n"
-    "        x = pick(x < -87.3f, (v){0} - 87.3f, x); \\\n"
-    "        x = pick(x > 88.3f, (v){0} + 88.3f, x); \\\n"
-    "        const v t = x * 1.44269504f + 12582912.0f, n = t - 12582912.0f; \\\n"
-    "        const v r = (x - n * 0.693359375f) + n * 2.12194440e-4f; \\\n"
-    "        v y = (v){0} + 1.9875691e-4f; \\\n"
-    "        y = y * r + 1.3981999e-3f; \\\n"
-    "        y = y * r + 8.3334519e-3f; \\\n"
-    "        y = y * r + 4.1665796e-2f; \\\n"
-    "        y = y * r + 1.6666666e-1f; \\\n"
-    "        y = y * r + 5.0000001e-1f; \\\n"
-    "        y = y * r * r + r + 1.0f; \\\n"
-    "        union { v f; i n; } bits = {t}, scale; \\\n"
-    "        scale.n = (bits.n + 127) << 23; \\\n"
-    "        return y * scale.f; \\\n"
-    "    }\n"
-    "#define PICK_1(m, a, b) ((m) ? (a) : (b))\n"
-    "#define PICK_4(m, a, b) ((v4)(((i4)(a) & (m)) | ((i4)(b) & ~(m))))\n"
-    "#define PICK_8(m, a, b) ((v8)(((i8)(a) & (m)) | ((i8)(b) & ~(m))))\n"
-    "#define PICK_16(m, a, b) ((v16)(((i16)(a) & (m)) | ((i16)(b) & ~(m))))\n"
-    "typedef float v1;\n"
-    "EXP_OF(v1, unsigned, PICK_1)\n"
-    "EXP_OF(v4, i4, PICK_4)\n"
-    "EXP_OF(v8, i8, PICK_8)\n"
-    "EXP_OF(v16, i16, PICK_16)\n\n";
 
 size_t buffer_elements(const buffer *b) {
     size_t n = 1;
@@ -600,7 +533,7 @@ const char *generate_c(const program *p, FILE *out) {
         g.error = check_locals(&g);
     if (g.error)
         return g.error;
-    fputs(PRELUDE, out);
+    fputs(kernel_prelude, out);
     for (int n = p->nodes[0].child; n != NONE && !g.error; n = p->nodes[n].next)
         print_part(&g, number++, n);
     print_scratch(&g);

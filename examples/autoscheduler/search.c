@@ -262,9 +262,11 @@ static bool choose_neighbours(search *s, int count) {
     return true;
 }
 
-/* With the model: the best of an evolution, the best neighbours of what is fastest, and one in eight at random, so that
- * the ranker also learns what is slow. */
+/* With the model: the best of an evolution; a quarter are the best neighbours of the fastest trials; an eighth are
+ * random, so that the ranker also learns what is slow. Every second round evolves nothing: the more candidates are
+ * looked at, the more of the best are the ranker's errors. */
 static bool propose_by_score(search *s, int count) {
+    const int near = s->by->pool || s->done.count == 0 ? 0 : count / 4, blind = count / 8;
     s->elite_count = 0;
     s->elite_capacity = 8 * count;
     if (s->by->pool) {
@@ -272,16 +274,13 @@ static bool propose_by_score(search *s, int count) {
             return false;
     } else {
         first_generation(s);
-        for (int scored = GENERATION; score_generation(s, GENERATION); scored += GENERATION) {
-            if (scored + GENERATION > s->options->scored)
-                break;
-            if (!next_generation(s))
-                return false;
-        }
-        if (s->message[0])
+        if (!score_generation(s, GENERATION))
             return false;
+        const int most = s->done.count / s->options->batch % 2 ? GENERATION : s->options->scored;
+        for (int scored = GENERATION; scored + GENERATION <= most; scored += GENERATION)
+            if (!next_generation(s) || !score_generation(s, GENERATION))
+                return false;
     }
-    const int near = s->by->pool ? 0 : count / 4, blind = count / 8;
     choose_elite(s, count - near - blind);
     if (near && !choose_neighbours(s, count - blind))
         return false;

@@ -102,7 +102,7 @@ typedef struct forward_pass {
 
 /* Sequences of up to so many tokens keep inputs of 16 bits where layers multiply bytes: in a mean over few tokens few
  * rounding errors cancel, and such a pass is short, whatever it does. A matter of results, not of tuning. */
-enum { FINE_TOKENS = 4 };
+enum { FINE_TOKENS = 8 };
 
 static void find_fine_rows(forward_pass *pass, const foreloop_token_batch *batch) {
     for (size_t s = 0; s < batch->count; s++) {

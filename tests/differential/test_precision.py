@@ -27,8 +27,8 @@ SENTENCES = [
     "for i, j, k in T.grid(128, 128, 64): C[i, j] = C[i, j] + A[i, k] * B[k, j]\n" * 8,
     "Weights are read once and multiplied by every token of the text; attention looks at pairs of tokens instead.",
 ]
-# Texts of three tokens and more: few errors cancel in the mean over them. For int8_row the limit is what weights rounded
-# by whole rows allow, with inputs as they are.
+# Texts of three tokens and more: few errors cancel in the mean over them. For int8_row the limit is what weights allow
+# that are rounded by whole rows, with inputs as they are.
 WORDS = ("no yes a that he you was if for tile loop vectorize unroll matmul hobart joan the of and to in is it "
          "protected sited planner abducted nebraska").split()
 SHORT = WORDS + [" ".join(WORDS[i:i + 2 + i % 3]) for i in range(0, 24, 2)]

@@ -461,6 +461,55 @@ static void test_failing_allocations(void) {
     CHECK(wrong == 0 && n > 20, "each of %zu allocations fails: MEMORY, no leak", n);
 }
 
+/* Reads `count` records, one like the other, of which the last holds no more blocks of memory than an early one;
+ * returns the largest block. */
+static size_t read_many(const void *data, size_t size, size_t count) {
+    enum { EARLY = 16 };
+    failing_allocator memory = {.fail_at = SIZE_MAX};
+    const foreloop_allocator allocator = failing_allocator_use(&memory);
+    foreloop_records_options options;
+    foreloop_records *records = NULL;
+    foreloop_record record = {.size = sizeof record};
+    foreloop_records_options_init(&options, sizeof options);
+    options.allocator = &allocator;
+    size_t read = 0, early = 0, late = 0;
+    if (foreloop_records_open_memory(&records, data, size, &options, NULL) == FORELOOP_OK)
+        while (foreloop_records_next(records, &record, NULL) == FORELOOP_OK) {
+            early = read++ == EARLY ? memory.live : early;
+            late = memory.live;
+        }
+    foreloop_records_close(records);
+    CHECK(read == count && late == early && memory.live == 0, "%zu records in %zu blocks", count, late);
+    return memory.largest;
+}
+
+/* Memory is constant in the file's length, plain and as gzip. */
+static void test_memory(void) {
+    enum { FEW = 64, MANY = 8192 };
+    static char line[1 << 12];
+    make_line(line, sizeof line, TILING);
+    const size_t length = strlen(line) + 1, room = MANY * length;
+    unsigned char *plain = malloc(room), *packed = malloc(room);
+    size_t largest[2];
+    for (size_t i = 0; i < MANY; i++) {
+        memcpy(plain + i * length, line, length - 1);
+        plain[(i + 1) * length - 1] = '\n';
+    }
+    CHECK(read_many(plain, FEW * length, FEW) == read_many(plain, MANY * length, MANY), "the largest block, plain");
+    for (int i = 0; i < 2; i++) {
+        const size_t count = i == 0 ? FEW : MANY;
+        z_stream stream = {
+            .next_in = plain, .avail_in = (uInt)(count * length), .next_out = packed, .avail_out = (uInt)room};
+        deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+        CHECK(deflate(&stream, Z_FINISH) == Z_STREAM_END, "packed");
+        largest[i] = read_many(packed, (size_t)stream.total_out, count);
+        deflateEnd(&stream);
+    }
+    CHECK(largest[0] == largest[1], "the largest block, gzip: %zu bytes", largest[1]);
+    free(packed);
+    free(plain);
+}
+
 int main(void) {
     test_steps();
     test_stages();
@@ -472,6 +521,7 @@ int main(void) {
     test_malformed_records();
     test_hostile();
     test_large();
+    test_memory();
     test_failing_allocations();
     return tap_done();
 }
