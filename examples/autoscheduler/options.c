@@ -22,7 +22,7 @@ static const char USAGE[] =
     "options\n"
     "  --trials N             candidates to measure (256)\n"
     "  --batch N              of these at a time, 1 to 64 (16)\n"
-    "  --scored N             candidates to score for each batch (65536)\n"
+    "  --scored N             candidates to score for each second batch, in steps of 2048 (65536)\n"
     "  --method METHOD        foreloop, random, or explore: half random, half mutations of the best (foreloop)\n"
     "  --seed N               of what is drawn (1)\n"
     "  --model PATH           bundle to use instead of the one that is linked in\n"

@@ -876,8 +876,8 @@ FORELOOP_API foreloop_status foreloop_features_batch(foreloop_scorer *scorer, co
                                                      float *features, size_t stride, foreloop_error *error);
 
 /* Scores by these trees from now on, instead of the model's, which stay as they are; NULL goes back to those. Borrowed
- * until then, or until the scorer is closed. The trees read features of the model, by name, or without names in its
- * order; any subset will do. A search can so retrain on what it measures (foreloop_ranker_train) and go on. States of
+ * until then, or until the scorer is closed. The trees read features of the model: any subset by name, or without names
+ * all of them in its order (a dump without names that stops before the last one counts fewer: MISMATCH). A search can so retrain on what it measures (foreloop_ranker_train) and go on. States of
  * step-wise search stay good while the trees before and after read nothing but what the model's own trees read, else
  * using an older one gives ARGUMENT and foreloop_state_size changes. Errors: MISMATCH for a feature that the model does
  * not have, no trees, or several outputs; VALUE when sums of leaves can overflow; ARGUMENT while a stream of
