@@ -877,12 +877,13 @@ FORELOOP_API foreloop_status foreloop_features_batch(foreloop_scorer *scorer, co
 
 /* Scores by these trees from now on, instead of the model's, which stay as they are; NULL goes back to those. Borrowed
  * until then, or until the scorer is closed. The trees read features of the model: any subset by name, or without names
- * all of them in its order (a dump without names that stops before the last one counts fewer: MISMATCH). A search can so retrain on what it measures (foreloop_ranker_train) and go on. States of
- * step-wise search stay good while the trees before and after read nothing but what the model's own trees read, else
- * using an older one gives ARGUMENT and foreloop_state_size changes. Errors: MISMATCH for a feature that the model does
- * not have, no trees, or several outputs; VALUE when sums of leaves can overflow; ARGUMENT while a stream of
- * foreloop_topk_begin is open. Allocates; after an error the scorer is as it was. Cost: the size of the trees once;
- * scores that read more features than the model's own trees form all of them. */
+ * all of them in its order (a dump without names that stops before the last one counts fewer: MISMATCH). A search can
+ * so retrain on what it measures (foreloop_ranker_train) and go on. States of step-wise search stay good while the
+ * trees before and after read nothing but what the model's own trees read, else using an older one gives ARGUMENT and
+ * foreloop_state_size changes. Errors: MISMATCH for a feature that the model does not have, no trees, or several
+ * outputs; VALUE when sums of leaves can overflow; ARGUMENT while a stream of foreloop_topk_begin is open. Allocates;
+ * after an error the scorer is as it was. Cost: the size of the trees once; scores that read more features than the
+ * model's own trees form all of them. */
 FORELOOP_API foreloop_status foreloop_scorer_set_ranker(foreloop_scorer *scorer, const foreloop_gbdt *ranker,
                                                         foreloop_error *error);
 
