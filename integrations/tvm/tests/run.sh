@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../../.."
 need python3 python3-venv
 
 configure build
-ninja -C build src/libforeloop.so >build.log || { cat build.log; exit 1; }
+ninja -C build >build.log || { cat build.log; exit 1; }
 
 environment=build/venv-tvm
 requirements=train/requirements-tvm.txt
