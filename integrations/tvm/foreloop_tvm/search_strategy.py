@@ -119,7 +119,7 @@ class SearchStrategy(PySearchStrategy):
         generator = self.sketches.generator
         shares = {part: int(count * self.options[part] + generator.random())
                   for part in ("explore", "neighbours", "chance")}
-        neighbours = self._neighbours()
+        neighbours = self._neighbours() if shares["neighbours"] else []
         shares["neighbours"] = min(shares["neighbours"], len(neighbours))
         shares["explore"] = min(shares["explore"], 2 * len(self.sketches.sketches))
         chosen = self._spread(ranked, count - sum(shares.values()))
