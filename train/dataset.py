@@ -125,6 +125,16 @@ def choose(arguments, operators):
     return part["training"], part["validation"]
 
 
+def joined(operators, groups):
+    """The groups [(rows, times)] of the operators, and one more for each program that was measured in several sets on
+    one machine (a second folder of the same program): all its candidates together. What a search has chosen is then
+    learnt to be better or worse than what was drawn, and not only than its like."""
+    sets = collections.defaultdict(list)
+    for operator, group in zip(operators, groups):
+        sets[operator.text, operator.machine].append(group)
+    return groups + [tuple(map(np.concatenate, zip(*found))) for found in sets.values() if len(found) > 1]
+
+
 def folds(operators, count):
     """Cross-validation folds of operators: near-duplicates together, clusters dealt out by size and family."""
     operators_of = {}

@@ -8,6 +8,7 @@ import resource
 import tempfile
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 MEASURING = os.path.join(tempfile.gettempdir(), "foreloop-measuring.lock")
 
 
@@ -54,12 +55,12 @@ def run_alone(module, device, evaluator_config, repeated_arguments):
             schedule_threads(os.SCHED_OTHER, 0)
 
 
-def builder_and_runner(threads):
+def builder_and_runner(threads, repeats=5):
     from tvm.s_tir import meta_schedule as ms
 
     return (ms.builder.LocalBuilder(max_workers=threads, timeout_sec=60, f_build=build),
             ms.runner.LocalRunner(timeout_sec=60, f_run_evaluator=run_alone,
-                                  evaluator_config=ms.runner.EvaluatorConfig(number=1, repeat=5, min_repeat_ms=40)))
+                                  evaluator_config=ms.runner.EvaluatorConfig(number=1, repeat=repeats, min_repeat_ms=40)))
 
 
 def this_target(threads):

@@ -131,8 +131,8 @@ def main():
                                                                  settings))
             print("cross-validation,", label, crossed[label], flush=True)
     # The bundle lists what the trees read, so the trees are trained again on just that.
-    groups, names = narrowed(groups, names, ranker.used(ranker.train(groups, names, settings)))
-    booster = ranker.train(groups, names, settings)
+    groups, names = narrowed(groups, names, ranker.used(ranker.train(dataset.joined(operators, groups), names, settings)))
+    booster = ranker.train(dataset.joined(operators, groups), names, settings)
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.out.resolve() != source.resolve():
         for name in COPIED:

@@ -290,8 +290,9 @@ def main():
         validation[label] = metrics.known(found)
         print("cross-validation,", label, validation[label], flush=True)
     # The bundle lists what the trees read, so the trees are trained again on just that.
-    wanted = ranker.used(ranker.train(groups, names, settings))
-    booster = ranker.train(select(groups, names, wanted), wanted, settings)
+    learnt = dataset.joined(operators, groups)
+    wanted = ranker.used(ranker.train(learnt, names, settings))
+    booster = ranker.train(select(learnt, names, wanted), wanted, settings)
     lap("ranker")
     training = {"date": datetime.date.today().isoformat(), "note": arguments.note,
                 "machines": sorted({operator.machine for operator in operators}),
@@ -313,7 +314,7 @@ def main():
     export.write(arguments.bundle, *parts, training)
     check(library, arguments.bundle, operators, trajectories, mover, vocabulary, wanted)
     alone = [name for name in names if name in plain]
-    baseline = ranker.train(select(groups, names, alone), alone, settings)
+    baseline = ranker.train(select(learnt, names, alone), alone, settings)
     training["test"] = {}
     for label, tested in [("validation" if arguments.leave_out is None else "left_out", left_out)] + [
                 (pathlib.Path(paths.split(",")[0]).name, dataset.read_operators(library, paths.split(",")))

@@ -188,8 +188,7 @@ def pretrain(arguments):
     if path.exists():
         return
     learnt = learnt_operators()
-    folders = [folder for folder in replay.operator_folders([ROOT / "train" / "data" / "zen5",
-                                                             ROOT / "train" / "data" / "emeraldrapids",
+    folders = [folder for folder in replay.operator_folders([*(ROOT / "train" / "data").glob("*/"),
                                                              ROOT / "examples" / "data"]) if folder.name in learnt]
     sys.path.insert(0, str(ROOT / "train" / "peers"))
     import per_store
