@@ -115,14 +115,17 @@ def assign(operators, table=parts.TABLE):
 
 
 def choose(arguments, operators):
-    """(those to learn from, those to measure the bundle on) by the options --split, --with-validation and --leave-out."""
+    """(those to learn from, those to measure the bundle on) by the options --split, --with-validation, --leave-out, and
+    --family-but, where a script has it."""
     if arguments.leave_out is not None:
         names = frozenset(arguments.leave_out.split(","))
         return [o for o in operators if o.name not in names], [o for o in operators if o.name in names]
     part = assign(operators, arguments.split)
+    tested = getattr(arguments, "family_but", None)
+    family = [o for o in part["family"] if tested and not parts.near(o.signature, parts.key_of(tested))]
     if arguments.with_validation:
-        return part["training"] + part["validation"], []
-    return part["training"], part["validation"]
+        return part["training"] + part["validation"] + family, []
+    return part["training"] + family, part["validation"]
 
 
 def joined(operators, groups):

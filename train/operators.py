@@ -218,8 +218,8 @@ SHAPES = {
     transpose_add: [(768, 768), (128, 3072), (2048, 96)],
 }
 
-# Measured with half as many candidates, half of them chosen by the bundle's own search. No two of them, and none of them and
-# one of the above, are near-duplicates.
+# Measured with half as many candidates, half of them chosen by the bundle's own search. But for the depthwise ones no two of
+# them, and none of them and one of the above, are near-duplicates.
 MORE_SHAPES = {
     dense: [
         (400, 24, 2048, "bias gelu"), (96, 256, 4096, "bias relu", True), (384, 3072, 32, "bias add"),
@@ -260,6 +260,11 @@ MORE_SHAPES = {
         (576, 16, 64, 1), (640, 7, 128, 5, 1, True), (8, 64, 80, 1, 1, True), (288, 9, 240, 3, 2),
         (576, 19, 512, 1, 1, True), (80, 12, 384, 1), (72, 26, 8, 3), (40, 16, 112, 7), (32, 17, 640, 1),
         (72, 24, 8, 5, 2), (16, 7, 448, 3), (20, 52, 80, 1), (64, 112, 20, 1), (12, 40, 1024, 1), (112, 19, 32, 7),
+    ],
+    depthwise: [
+        (1152, 7, 3), (1152, 7, 5), (480, 14, 5), (288, 14, 3, 1, True), (40, 28, 5), (16, 112, 3, 2, True),
+        (24, 75, 5, 2), (32, 64, 3), (768, 14, 7), (96, 56, 7), (384, 28, 3, 2), (512, 14, 3), (1024, 7, 3, 1, True),
+        (64, 112, 3), (192, 80, 3), (256, 28, 3), (20, 40, 5, 2, True), (240, 14, 3),
     ],
     softmax: [
         (128, 5000), (20, 50257), (49, 3000), (64, 320), (400, 3000), (512, 100), (20, 1280), (768, 1024),

@@ -94,6 +94,8 @@ def parse_arguments():
                         "none (default: those that the bundle's trees read)")
     parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON", help="fields of ranker.Settings")
     parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
+    parser.add_argument("--family-but", metavar="SIGNATURE", help="learn from the family part too, but not from "
+                        "near-duplicates of this signature (such as 'depthwise 1x96x28x28x3x3')")
     parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all but these, whatever their part")
     parser.add_argument("--folds", type=int, default=0, help="cross-validate by clusters first (default: do not)")
     parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
