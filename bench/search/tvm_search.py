@@ -278,7 +278,7 @@ def run_units(arguments):
     if "pretrained" in arguments.methods.split(","):
         pretrain(arguments)
     target = measuring.this_target(arguments.threads)
-    builder, runner = measuring.builder_and_runner(arguments.threads)
+    builder, runner = measuring.builder_and_runner(arguments.threads, repeats=3)
     for seed in range(seeds):
         for name in names:
             path = folder / f"{name}-{seed}-{trials}.json"
