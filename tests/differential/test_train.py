@@ -58,6 +58,14 @@ def test_metrics():
           metrics.pairwise(times, np.zeros(5)) == 0.5 and metrics.of_workload(times, np.zeros(5))["top1"] == 1 / 3)
     check("the ceiling of a noiseless measurement is 1",
           metrics.ceiling(np.repeat(times[:, None], 3, 1))["top1"] == 1)
+    near, scores = np.array([1.0, 1.04, 1.3, 1.3, 4.0]), np.array([1, 2, 3, 3, 0.0])
+    check("pairs by the ratio of their times", metrics.pairs_by_ratio(near, scores).tolist() ==
+          [[1, 0], [0, 0], [0, 0], [4, 0], [4, 4]])
+    times, scores = random.exponential(size=40) + 0.1, random.integers(0, 9, 40)
+    classes = metrics.pairs_by_ratio(times, scores).sum(0)
+    check("their classes hold every pair once",
+          classes[0] == 40 * 39 / 2 and abs(classes[1] / classes[0] - metrics.pairwise(times, scores)) < 1e-12)
+    times = np.array([3.0, 1.0, 2.0, 2.0, 5.0])
     noisy = times[:, None] * np.exp(0.5 * random.normal(size=(5, 3)))
     check("the ceiling of a noisy one is below", metrics.ceiling(noisy)["pairwise"] < 1)
     rows = [metrics.of_workload(random.exponential(size=30) + 0.1, random.normal(size=30)) for _ in range(40)]
