@@ -1,4 +1,7 @@
-"""What training measures with: metrics against a plain reference, the split's promise, and that both can go wrong."""
+"""What training measures with: metrics against a plain reference, the split's promise, how peers are named, and that all
+of it can go wrong."""
+import argparse
+import dataclasses
 import itertools
 import math
 import pathlib
@@ -7,6 +10,8 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train" / "peers"))
+import compare  # noqa: E402
 import metrics  # noqa: E402
 import split  # noqa: E402
 
@@ -110,7 +115,30 @@ def test_split():
     check("every operator of train/data stands in split.json", found and found <= set(table))
 
 
+def test_peers():
+    every = [compare.parse_peer(text) for text in compare.PEERS.split(",")]
+    check("the peers by default", {peer.name for peer in every} <= set(compare.NAMES) and
+          [str(peer) for peer in every] == compare.PEERS.split(","))
+    peer = compare.parse_peer("final-text/10:2")
+    check("a peer of few schedules and seeds", (peer.name, peer.schedules, peer.seeds) == ("final-text", 10, 2))
+    for text in ("", "nothing", "actions/0", "actions/x", "actions:", "actions/3/4", "final-text:0"):
+        try:
+            compare.parse_peer(text)
+            check(f"{text!r} is no peer", False)
+        except argparse.ArgumentTypeError:
+            check(f"{text!r} is no peer", True)
+
+    @dataclasses.dataclass
+    class Pool:
+        candidates: list
+
+    check("few schedules are spread over all", compare.thinned(Pool(list(range(11))), 3).candidates == [0, 5, 10])
+    check("all are kept where there are no more",
+          all(compare.thinned(Pool([1, 2]), count).candidates == [1, 2] for count in (0, 2, 5)))
+
+
 test_metrics()
 test_split()
+test_peers()
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)
