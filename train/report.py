@@ -38,7 +38,7 @@ LONGEST = 48
 GOALS = {"top1": 0.92, "top5": 0.98, "pairwise": 0.85}  # on families that were learnt from
 TITLES = {"metaschedule": "MetaSchedule features, XGBModel", "store-rank": "MetaSchedule features, LambdaRank",
           "sequence": "attention over actions (TLP)", "actions": "trees on actions alone",
-          "final-text": "oracle: encoder of the final program", "bundle": "foreloop"}
+          "final-text": "oracle: z and properties of the final program", "bundle": "foreloop"}
 
 
 def title(name):
