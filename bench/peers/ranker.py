@@ -50,7 +50,10 @@ def turn(settings):
         if settings.lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
         if settings.realtime:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+            try:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+            except PermissionError:
+                raise SystemExit("--realtime: this user may not set real-time priorities") from None
         try:
             yield
         finally:
