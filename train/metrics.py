@@ -12,6 +12,8 @@ A figure for several workloads is the plain mean over the workloads; `sum-k` is 
 workloads of min(t) divided by the sum of min(t of the k first), in which slow workloads count more. Intervals are 95 %
 percentile bootstrap intervals over workloads: what other workloads of the kind would give, not other seeds.
 
+`pairs_by_ratio` takes the pairs apart by how far their times lie from each other.
+
 Two references have the same form: `random_order`, the exact expectation under a uniformly random order, and `ceiling`,
 what a second measurement reaches as a model, scored by the first: no ranking can be told from a perfect one beyond it.
 """
@@ -24,6 +26,7 @@ REGRET = (8, 16, 32, 64)
 NAMES = tuple([f"top{k}" for k in TOP] + ["pairwise", "ndcg10"] + [f"regret{k}" for k in REGRET])
 SUMS = tuple(f"sum{k}" for k in TOP)
 SHORT = ("top1", "top5", "pairwise")
+RATIOS = (1, 1.05, 1.1, 1.2, 2)  # where the classes of pairs_by_ratio begin
 
 
 def best_of_first(times, scores, k):
@@ -45,6 +48,16 @@ def pairwise(times, scores):
     faster = times[:, None] < times[None, :]
     right = np.sign(scores[:, None] - scores[None, :]) * 0.5 + 0.5
     return float(right[faster].mean()) if faster.any() else 1.0
+
+
+def pairs_by_ratio(times, scores):
+    """[classes][2]: the pairs whose times have a ratio in (RATIOS[i], RATIOS[i + 1]], the last class without end, and how
+    many of them the scores order rightly; equal scores count one half."""
+    times, scores = np.asarray(times), np.asarray(scores, np.float64)
+    ratio = times[None, :] / times[:, None]
+    right = np.sign(scores[:, None] - scores[None, :]) * 0.5 + 0.5
+    inside = [(ratio > low) & (ratio <= high) for low, high in zip(RATIOS, (*RATIOS[1:], math.inf))]
+    return np.array([[mask.sum(), right[mask].sum()] for mask in inside])
 
 
 def _discounts(count):
@@ -90,9 +103,14 @@ def random_order(times):
 def ceiling(repeats):
     """Metrics of one measurement as the model and the median of the others as the truth, averaged over which one it is.
     `repeats` [n][r] are repeated measurements, r >= 2."""
-    repeats = np.asarray(repeats)
-    rows = [of_workload(np.median(np.delete(repeats, j, 1), 1), -repeats[:, j]) for j in range(repeats.shape[1])]
+    rows = [of_workload(times, scores) for times, scores in each_repeat(repeats)]
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
+def each_repeat(repeats):
+    """(median of the others as times, scores) for each repeated measurement as the model; `repeats` [n][r]."""
+    repeats = np.asarray(repeats)
+    return [(np.median(np.delete(repeats, j, 1), 1), -repeats[:, j]) for j in range(repeats.shape[1])]
 
 
 def _mean(rows, pick):

@@ -38,7 +38,13 @@ LONGEST = 48
 GOALS = {"top1": 0.92, "top5": 0.98, "pairwise": 0.85}  # on families that were learnt from
 TITLES = {"metaschedule": "MetaSchedule features, XGBModel", "store-rank": "MetaSchedule features, LambdaRank",
           "sequence": "attention over actions (TLP)", "actions": "trees on actions alone",
-          "final-text": "oracle: encoder of the final program", "bundle": "foreloop"}
+          "final-text": "oracle: z and properties of the final program", "bundle": "foreloop"}
+
+
+def title(name):
+    """What a model is called; NAME/N learnt from N schedules of each operator."""
+    name, _, schedules = name.partition("/")
+    return TITLES.get(name, name) + (f", of {schedules} schedules each" if schedules else "")
 
 
 def remembered(work, name, key, make):
@@ -80,7 +86,7 @@ def metric_table(table):
         means, ranges = metrics.mean(entries), metrics.intervals(entries)
         cells = [figure_text(means[column]) + (f" ({ranges[column][0]:.2f} .. {ranges[column][1]:.2f})"
                                                if column in metrics.SHORT else "") for column, _ in evaluate.COLUMNS]
-        rows.append([TITLES.get(name, name), *cells, " / ".join(figure_text(means[s]) for s in metrics.SUMS)])
+        rows.append([title(name), *cells, " / ".join(figure_text(means[s]) for s in metrics.SUMS)])
     return markdown(heads, rows)
 
 
@@ -92,8 +98,34 @@ def difference_table(table, model):
             for metric in ("top1", "top5", "pairwise", "ndcg10"):
                 mean, low, high = metrics.difference(table[model], table[name], metric)
                 cells.append(f"{mean:+.3f} ({low:+.3f} .. {high:+.3f})" + (" *" if low > 0 or high < 0 else ""))
-            rows.append([TITLES.get(name, name), *cells])
-    return markdown([f"{TITLES.get(model, model)} minus", "top-1", "top-5", "pairs", "NDCG@10"], rows)
+            rows.append([title(name), *cells])
+    return markdown([f"{title(model)} minus", "top-1", "top-5", "pairs", "NDCG@10"], rows)
+
+
+def ratio_table(operators, found):
+    """Shares of pairs in the right order by the ratio of their times, means over operators; what each class counts for."""
+    starts = metrics.RATIOS
+    heads = [f"up to {starts[1]:g}", *(f"{low:g} to {high:g}" for low, high in zip(starts[1:], starts[2:])),
+             f"over {starts[-1]:g}"]
+    beyond = starts[2:-1]
+
+    def shares(counts, part):  # of [operators][classes][2]: each class, what lies beyond, all
+        sums = np.concatenate([counts] + [counts[:, starts.index(start):].sum(1, keepdims=True)
+                                          for start in (*beyond, starts[0])], 1)
+        with np.errstate(invalid="ignore"):
+            return np.nanmean(sums[:, :, 1] / sums[:, :, 0] if part else sums[:, :, 0] / sums[:, -1:, 0], 0)
+
+    def counts_of(scores_by_seed):
+        return np.mean([[metrics.pairs_by_ratio(o.times, scores[i]) for i, o in enumerate(operators)]
+                        for scores in scores_by_seed], 0)
+
+    tables = {title(name): counts_of(scores) for name, scores in found.items()}
+    tables["noise ceiling"] = np.array([np.sum([metrics.pairs_by_ratio(*pair) for pair in metrics.each_repeat(
+        [c.repeats[:3] for c in o.candidates])], 0) for o in operators])
+    first = next(iter(tables.values()))
+    rows = [["share of the pairs", *map(figure_text, shares(first, 0))]]
+    rows += [[name, *map(figure_text, shares(counts, 1))] for name, counts in tables.items()]
+    return markdown(["ratio of the times", *heads, *(f"all beyond {start:g}" for start in beyond), "all"], rows)
 
 
 def operator_table(operators, rows):
@@ -119,7 +151,7 @@ def data_table(parts):
 
 # ---- Measurements ---------------------------------------------------------------------------------------------------
 
-def ablations(library, bundle, training, tested, states, settings, seeds):
+def ablations(library, bundle, training, tested, states, settings):
     """{label: rows}: the ranker trained anew on parts of what it reads, on the training part."""
     vocabulary = actions.Vocabulary(actions.derive([c for o in training for c in o.candidates]))
     names = features.action_names(vocabulary)
@@ -153,12 +185,15 @@ def ablations(library, bundle, training, tested, states, settings, seeds):
         inside, outside = groups[:len(training)], groups[len(training):]
         wanted = ranker.informative(inside, columns)
         inside, outside = (refit.narrowed(part, columns, wanted)[0] for part in (inside, outside))
-        scores = []
-        for seed in range(seeds):
-            booster = ranker.train(inside, wanted, dataclasses.replace(settings, seed=seed))
-            scores.append([ranker.score(booster, rows, wanted) for rows, _ in outside])
-        result[label] = compare.rows_of(tested, scores)
+        booster = ranker.train(inside, wanted, settings)
+        result[label] = compare.rows_of(tested, [[ranker.score(booster, rows, wanted) for rows, _ in outside]])
     return result
+
+
+def mean_rows(tables):
+    """The mean over {label: rows} of several seeds."""
+    return {label: [{key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+                    for rows in zip(*(table[label] for table in tables))] for label in tables[0]}
 
 
 def learning_curve(training, tested, settings, draws=2):
@@ -229,7 +264,7 @@ def plot_curves(operators, found, path):
     for name, scores in found.items():
         mean = np.mean([[metrics.curve(o.times, seed[i], LONGEST) for i, o in enumerate(operators)]
                         for seed in scores], (0, 1))
-        axes.plot(ranks, mean, label=TITLES.get(name, name), linewidth=2.2 if name == "bundle" else 1.2)
+        axes.plot(ranks, mean, label=title(name), linewidth=2.2 if name == "bundle" else 1.2)
     random = np.random.default_rng(0)
     mean = np.mean([metrics.curve(o.times, random.permutation(len(o.times)), LONGEST) for o in operators
                     for _ in range(40)], 0)
@@ -314,15 +349,18 @@ Learnt from {len(training)} operators; {len(tested)} operators are ranked.
 {difference_table(table, model)}
 ![Best speed among the candidates measured so far](quality/curves-{label}.svg)
 
+Which pairs are lost: share in the right order by the ratio of their two times.
+
+{ratio_table(tested, found)}
 {TITLES[model]}, operator by operator:
 
 {operator_table(tested, table[model])}"""
 
 
-def parts_section(arms, machines):
+def parts_section(arms, machines, seeds):
     return f"""## What each part contributes
 
-The ranker trained anew on part of what it reads, on the training part; validation.
+The ranker trained anew on part of what it reads, on the training part, mean of {seeds} seeds; validation.
 
 {metric_table(arms)}
 {difference_table(arms, next(iter(arms)))}
@@ -360,17 +398,20 @@ def own_sections(library, arguments, training, tested, plots):
     with library.model(arguments.bundle) as model:
         learnt, fingerprint = model.info["manifest"].get("training", {}), model.info["fingerprint"]
     settings = ranker.Settings()
-    key = [fingerprint, key_of(training), key_of(tested), arguments.seeds, dataclasses.asdict(settings)]
-    arms = remembered(arguments.work, "ablations", key, lambda: ablations(
-        library, arguments.bundle, training, tested, arguments.states, settings, arguments.seeds))
-    curve = remembered(arguments.work, "learning-curve", key[1:], lambda: learning_curve(training, tested, settings))
+    key = [key_of(training), key_of(tested)]
+    seeds = [dataclasses.replace(settings, seed=seed) for seed in range(arguments.seeds)]
+    arms = mean_rows([
+        remembered(arguments.work, "ablations", [fingerprint, *key, dataclasses.asdict(one)],
+                   lambda: ablations(library, arguments.bundle, training, tested, arguments.states, one)) for one in seeds])
+    curve = remembered(arguments.work, "learning-curve", [*key, dataclasses.asdict(settings)],
+                       lambda: learning_curve(training, tested, settings))
     plot_learning(curve, plots / "learning.svg")
     some = training[::6] + tested[::2]
     points = remembered(arguments.work, "trajectories", [fingerprint, key_of(some)], lambda: trajectory_errors(
         library, arguments.bundle, some, arguments.states))
     seen = frozenset(learnt.get("states_of", learnt.get("operators", [])))
     plot_trajectories(points, seen, plots / "trajectories.svg")
-    return [parts_section(arms, len({operator.machine for operator in training})), learning_section(curve),
+    return [parts_section(arms, len({operator.machine for operator in training}), len(seeds)), learning_section(curve),
             TRAJECTORY]
 
 

@@ -3,13 +3,16 @@
 rows that neither has seen.
 
     python bench/peers/ranker.py --build BUILD [--rows 10000] [--features 320] [--rounds 300] [--depth 6] [--threads 1]
-                                 [--columns 1] [--runs 3] [--json]
+                                 [--columns 1] [--runs 3] [--lock FILE] [--realtime] [--json]
 
 The rows are the same for both. xgboost's time is xgboost.train's on a DMatrix that stands already; foreloop's holds
-everything from the float rows on. Packages: bench/peers/requirements.txt.
+everything from the float rows on. --lock: each run holds this file's lock (flock), as other measurements on the machine
+may; --realtime: it has real-time priority. Packages: bench/peers/requirements.txt.
 """
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -40,6 +43,24 @@ def groups_of(rows):
     return [GROUP] * (rows // GROUP) + ([rows % GROUP] if rows % GROUP else [])
 
 
+@contextlib.contextmanager
+def turn(settings):
+    """Holds the lock and gives this process and those that it starts real-time priority, as far as these are asked for."""
+    with open(settings.lock or os.devnull, "a") as lock:
+        if settings.lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if settings.realtime:
+            try:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+            except PermissionError:
+                raise SystemExit("--realtime: this user may not set real-time priorities") from None
+        try:
+            yield
+        finally:
+            if settings.realtime:
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 def time_foreloop(settings, folder):
     command = [str(pathlib.Path(settings.build) / "bench" / "bench_ranker"), "--json", "--runs", "1",
                "--rows-file", f"{folder}/rows.f32", "--labels-file", f"{folder}/labels.f32", "--group", str(GROUP)]
@@ -66,6 +87,8 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--columns", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--lock")
+    parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--json", action="store_true")
     settings = parser.parse_args()
     values, grades = make_data(settings.rows, settings.features, 1)
@@ -78,8 +101,10 @@ def main():
         values.tofile(f"{folder}/rows.f32")
         grades.tofile(f"{folder}/labels.f32")
         for _ in range(settings.runs):
-            ours.append(time_foreloop(settings, folder))
-            booster, seconds = train_xgboost(settings, data)
+            with turn(settings):
+                ours.append(time_foreloop(settings, folder))
+            with turn(settings):
+                booster, seconds = train_xgboost(settings, data)
             theirs.append(seconds)
     library = os.environ.get("FORELOOP_LIBRARY") or pathlib.Path(settings.build) / "src" / "libforeloop.so"
     lib = fl.load(library)

@@ -1,4 +1,7 @@
-"""What training measures with: metrics against a plain reference, the split's promise, and that both can go wrong."""
+"""What training measures with: metrics against a plain reference, the split's promise, how peers are named, and that all
+of it can go wrong."""
+import argparse
+import dataclasses
 import itertools
 import math
 import pathlib
@@ -7,6 +10,8 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train" / "peers"))
+import compare  # noqa: E402
 import metrics  # noqa: E402
 import split  # noqa: E402
 
@@ -58,6 +63,14 @@ def test_metrics():
           metrics.pairwise(times, np.zeros(5)) == 0.5 and metrics.of_workload(times, np.zeros(5))["top1"] == 1 / 3)
     check("the ceiling of a noiseless measurement is 1",
           metrics.ceiling(np.repeat(times[:, None], 3, 1))["top1"] == 1)
+    near, scores = np.array([1.0, 1.04, 1.3, 1.3, 4.0]), np.array([1, 2, 3, 3, 0.0])
+    check("pairs by the ratio of their times", metrics.pairs_by_ratio(near, scores).tolist() ==
+          [[1, 0], [0, 0], [0, 0], [4, 0], [4, 4]])
+    times, scores = random.exponential(size=40) + 0.1, random.integers(0, 9, 40)
+    classes = metrics.pairs_by_ratio(times, scores).sum(0)
+    check("their classes hold every pair once",
+          classes[0] == 40 * 39 / 2 and abs(classes[1] / classes[0] - metrics.pairwise(times, scores)) < 1e-12)
+    times = np.array([3.0, 1.0, 2.0, 2.0, 5.0])
     noisy = times[:, None] * np.exp(0.5 * random.normal(size=(5, 3)))
     check("the ceiling of a noisy one is below", metrics.ceiling(noisy)["pairwise"] < 1)
     rows = [metrics.of_workload(random.exponential(size=30) + 0.1, random.normal(size=30)) for _ in range(40)]
@@ -102,7 +115,30 @@ def test_split():
     check("every operator of train/data stands in split.json", found and found <= set(table))
 
 
+def test_peers():
+    every = [compare.parse_peer(text) for text in compare.PEERS.split(",")]
+    check("the peers by default", {peer.name for peer in every} <= set(compare.NAMES) and
+          [str(peer) for peer in every] == compare.PEERS.split(","))
+    peer = compare.parse_peer("final-text/10:2")
+    check("a peer of few schedules and seeds", (peer.name, peer.schedules, peer.seeds) == ("final-text", 10, 2))
+    for text in ("", "nothing", "actions/0", "actions/x", "actions:", "actions/3/4", "final-text:0"):
+        try:
+            compare.parse_peer(text)
+            check(f"{text!r} is no peer", False)
+        except argparse.ArgumentTypeError:
+            check(f"{text!r} is no peer", True)
+
+    @dataclasses.dataclass
+    class Pool:
+        candidates: list
+
+    check("few schedules are spread over all", compare.thinned(Pool(list(range(11))), 3).candidates == [0, 5, 10])
+    check("all are kept where there are no more",
+          all(compare.thinned(Pool([1, 2]), count).candidates == [1, 2] for count in (0, 2, 5)))
+
+
 test_metrics()
 test_split()
+test_peers()
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)

@@ -14,13 +14,18 @@ a run can be stopped, and a peer is trained again only when data was added. The 
     sequence        attention over the schedule's primitives, as TLP
     actions         foreloop's trees on action features alone
     final-text      the bundle's encoder on each final program, its properties, and action features: an oracle of the
-                    state, which pays for replay, text and encoding of each candidate
+                    state, which pays for replay, text and encoding of each candidate (some 30 ms of processor time)
     bundle          foreloop: z_0 once, actions
+
+NAME/N learns from N schedules of each operator, spread over its records, and NAME:S is the mean of S seeds instead of
+--seeds: final-text/10 has an eighth of the programs to encode, and actions/10 is what to hold it against.
 """
 import argparse
+import dataclasses
 import hashlib
 import json
 import pathlib
+import re
 import sys
 
 import numpy as np
@@ -37,7 +42,35 @@ import properties  # noqa: E402
 import ranker  # noqa: E402
 import split  # noqa: E402
 
-PEERS = ("metaschedule", "store-rank", "sequence", "actions", "final-text")
+NAMES = ("metaschedule", "store-rank", "sequence", "actions", "final-text")
+PEERS = "metaschedule,store-rank,sequence,actions,actions/10,final-text/10"
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """A model by name, of how many schedules of each operator it learns (0: all), and how many seeds (0: --seeds)."""
+    name: str
+    schedules: int = 0
+    seeds: int = 0
+
+    def __str__(self):
+        return self.name + (f"/{self.schedules}" if self.schedules else "")
+
+
+def parse_peer(text):
+    found = re.fullmatch(r"([a-z-]+)(?:/([1-9]\d*))?(?::([1-9]\d*))?", text)
+    if not found or found[1] not in NAMES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME[/SCHEDULES][:SEEDS] with a NAME of {', '.join(NAMES)}")
+    return Peer(found[1], int(found[2] or 0), int(found[3] or 0))
+
+
+def thinned(operator, schedules):
+    """The operator with so many of its candidates, spread over the records (searches record the random ones first)."""
+    every = operator.candidates
+    if not schedules or len(every) <= schedules:
+        return operator
+    return dataclasses.replace(operator, candidates=[
+        every[i] for i in np.linspace(0, len(every) - 1, schedules).round().astype(int)])
 
 
 def groups_on_actions(training, tested, extra=None):
@@ -104,17 +137,21 @@ def run_peer(name, training, tested, arguments, library, seed):
     return [ranker.score(booster, row, names) for row in rows]
 
 
-def fingerprint(name, training, tested, seed):
+def fingerprint(name, training, tested, arguments, library, seed):
     settings = [vars(ranker.Settings())] if name not in ("metaschedule", "sequence") else []
+    if name == "final-text":
+        with library.model(arguments.bundle) as model:
+            settings.append(model.info["fingerprint"])
     parts = [name, seed] + settings + [(o.name, o.machine, len(o.candidates)) for group in (training, tested) for o in group]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).hexdigest()
 
 
-def cached(name, training, tested, arguments, library, seed):
-    path = arguments.work / f"{name}.{seed}.{fingerprint(name, training, tested, seed)}.npz"
+def cached(peer, training, tested, arguments, library, seed):
+    training = [thinned(operator, peer.schedules) for operator in training]
+    path = arguments.work / f"{peer.name}.{seed}.{fingerprint(peer.name, training, tested, arguments, library, seed)}.npz"
     if not path.exists():
-        print(f"{name}, seed {seed} ...", file=sys.stderr, flush=True)
-        found = run_peer(name, training, tested, arguments, library, seed)
+        print(f"{peer}, seed {seed} ...", file=sys.stderr, flush=True)
+        found = run_peer(peer.name, training, tested, arguments, library, seed)
         partial = path.with_suffix(".partial.npz")
         np.savez(partial, **{str(i): scores for i, scores in enumerate(found)})
         partial.rename(path)
@@ -133,8 +170,8 @@ def choose(library, arguments):
 
 def gather(library, arguments, training, tested):
     """{model: [scores of each tested operator's candidates, for each seed]}"""
-    found = {peer: [cached(peer, training, tested, arguments, library, seed) for seed in range(arguments.seeds)]
-             for peer in arguments.peers}
+    found = {str(peer): [cached(peer, training, tested, arguments, library, seed)
+                         for seed in range(peer.seeds or arguments.seeds)] for peer in arguments.peers}
     names, signatures = evaluate.seen_by(library, arguments.bundle)
     seen = [o.name for o in tested if o.name in names or o.signature in signatures]
     if seen:
@@ -168,8 +205,8 @@ def parse_arguments(parser=None):
     parser.add_argument("--states", type=pathlib.Path, required=True, help="cache that train/replay.py made")
     parser.add_argument("--stores", type=pathlib.Path, required=True, help="cache that train/peers/per_store.py made")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of cached scores")
-    parser.add_argument("--peers", type=lambda text: [name for name in text.split(",") if name], default=list(PEERS),
-                        metavar="NAME,NAME", help="(default: all)")
+    parser.add_argument("--peers", type=lambda text: [parse_peer(peer) for peer in text.split(",") if peer], default=PEERS,
+                        metavar="NAME[/SCHEDULES][:SEEDS],...", help="(default %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="of each peer, averaged (default %(default)s)")
     parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
