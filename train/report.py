@@ -185,7 +185,7 @@ def ablations(library, bundle, training, tested, states, settings):
         inside, outside = groups[:len(training)], groups[len(training):]
         wanted = ranker.informative(inside, columns)
         inside, outside = (refit.narrowed(part, columns, wanted)[0] for part in (inside, outside))
-        booster = ranker.train(inside, wanted, settings)
+        booster = ranker.train(dataset.joined(training, inside), wanted, settings)
         result[label] = compare.rows_of(tested, [[ranker.score(booster, rows, wanted) for rows, _ in outside]])
     return result
 

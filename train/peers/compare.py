@@ -88,7 +88,7 @@ def groups_on_actions(training, tested, extra=None):
     names = names + [f"state.{i}" for i in range(groups[0][0].shape[1] - len(names))]
     kept = ranker.informative(groups, names)
     columns = [names.index(name) for name in kept]
-    return ([(rows[:, columns], times) for rows, times in groups],
+    return (dataset.joined(training, [(rows[:, columns], times) for rows, times in groups]),
             [group(operator)[0][:, columns] for operator in tested], kept)
 
 
@@ -160,12 +160,16 @@ def cached(peer, training, tested, arguments, library, seed):
 
 
 def choose(library, arguments):
-    """(training operators, {part: tested operators})"""
+    """(training operators, {part: tested operators}). What the bundle has learnt of the family never seen, the peers
+    learn too."""
     part = dataset.assign(dataset.read_operators(library, arguments.data), arguments.split)
+    enough = lambda operators: [o for o in operators if len(o.candidates) >= dataset.MIN_POOL]  # noqa: E731
     if not arguments.test:
-        return part["training"], {"validation": part["validation"]}
-    return part["training"] + part["validation"], {
-        label: [o for o in part[label] if len(o.candidates) >= dataset.MIN_POOL] for label in ("test", "family")}
+        return part["training"], {"validation": enough(part["validation"])}
+    names, _ = evaluate.seen_by(library, arguments.bundle)
+    seen = [o for o in part["family"] if o.name in names]
+    return part["training"] + part["validation"] + seen, {
+        "test": enough(part["test"]), "family": enough([o for o in part["family"] if o.name not in names])}
 
 
 def gather(library, arguments, training, tested):

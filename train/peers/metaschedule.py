@@ -9,6 +9,7 @@
 import numpy as np
 import xgboost
 
+import dataset
 import ranker
 
 
@@ -60,5 +61,5 @@ def rows_of(operator, folder):
 def lambda_rank(training, tested, folder, settings):
     groups = [(rows_of(operator, folder), operator.times) for operator in training]
     names = [f"{what}.{i}" for what in ("sum", "max", "mean") for i in range(groups[0][0].shape[1] // 3)]
-    booster = ranker.train(groups, names, settings)
+    booster = ranker.train(dataset.joined(training, groups), names, settings)
     return [ranker.score(booster, rows_of(operator, folder), names) for operator in tested]
