@@ -65,7 +65,10 @@ void action_split(schedule *s, const variable *axis, const int *factors, int par
     number(s, "parts", parts);
     for (int i = 0; i < parts; i++)
         number(s, names[i], factors[i]);
-    number(s, "inner", axis->extent / factors[0]);
+    int inner = 1;
+    for (int i = 1; i < parts; i++)
+        inner *= factors[i];
+    number(s, "inner", inner);
     number(s, "innermost", factors[parts - 1]);
     if (!axis->whole)
         text(s, "class", class_of(axis->reduction));

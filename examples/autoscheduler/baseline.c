@@ -79,7 +79,7 @@ static void measure_plain(runner *r, const program *p, measurement *m) {
     char path[FILE_PATH_SIZE + 64];
     whole_file w;
     const char *error = NULL;
-    (void)snprintf(path, sizeof path, "%s/plain_%ld.c", r->directory, (long)getpid());
+    (void)snprintf(path, sizeof path, "%s/plain.c", r->scratch.path);
     *m = (measurement){.count = 0};
     if (whole_open(&w, path) && (error = generate_c(p, w.out), whole_close(&w, !error)))
         runner_measure_file(r, path, "-O3", m);

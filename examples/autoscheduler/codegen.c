@@ -3,38 +3,20 @@
  * parallel loops too. Intermediate buffers are cut down to what the loop around all their uses needs, and become local
  * arrays of its body. Unrolled loops are written out, and vectorized ones are written as vectors of the compiler's
  * vector extension, what is left as narrower ones and numbers: with constant indices, local arrays turn into registers.
+ * Where loops reach beyond an iterator's extent, the iterations that all run are a loop, and the others are written out
+ * behind it.
  */
 #include "codegen.h"
+#include "generator.h"
 #include "prelude.h"
-#include <limits.h>
 #include <string.h>
 
 enum {
-    MAX_STATEMENTS = 2048,        /* in all: compilers take seconds for more */
     MAX_LOCAL_BYTES = 192 * 1024, /* of all local arrays of a function: threads have small stacks */
     MAX_UNROLLED_CHUNKS = 16,     /* vectors of one loop that are written out */
     MAX_WIDTH = 16,               /* numbers in a vector */
     MIN_WIDTH = 4
 };
-
-/* What stands for a loop variable while its loop is written. */
-typedef struct value {
-    bool constant;
-    int number; /* of a constant */
-} value;
-
-typedef struct generator {
-    const program *p;
-    FILE *out;
-    const char *error;
-    int depth, statements;
-    value values[MAX_VARIABLES];
-    int lane;  /* the variable that vectors run over, or NONE */
-    int width; /* of the vectors */
-    /* of each intermediate buffer: the loop around its uses (0: root), and its part there */
-    int home[MAX_BUFFERS];
-    region part[MAX_BUFFERS];
-} generator;
 
 size_t buffer_elements(const buffer *b) {
     size_t n = 1;
@@ -110,247 +92,22 @@ int kernel_buffers(const program *p, int *buffers) {
     return count;
 }
 
-/* ---- Expressions ------------------------------------------------------------------------------------------------- */
-
-static void line_begin(const generator *g) {
-    fprintf(g->out, "%*s", 4 * g->depth, "");
-}
-
-/* Variables whose value is known go into the constant; the lane counts as 0. */
-static affine settle(const generator *g, const affine *index) {
-    affine result = affine_constant(index->constant);
-    bool full = false;
-    for (int i = 0; i < index->count; i++) {
-        const int v = index->terms[i].variable;
-        if (g->values[v].constant)
-            result.constant += index->terms[i].factor * g->values[v].number;
-        else {
-            const affine term = affine_variable(v);
-            affine_add(&result, &term, index->terms[i].factor, &full);
-        }
-    }
-    return result;
-}
-
-static void print_index(const generator *g, const affine *index) {
-    const affine settled = settle(g, index);
-    for (int i = 0; i < settled.count; i++) {
-        const int factor = settled.terms[i].factor;
-        fprintf(g->out, "%s%s", i ? " + " : "", g->p->variables[settled.terms[i].variable].name);
-        if (factor != 1)
-            fprintf(g->out, " * %d", factor);
-    }
-    if (settled.constant || settled.count == 0)
-        fprintf(g->out, "%s%d", settled.count ? " + " : "", settled.constant);
-}
-
-/* The place of an access in its buffer's memory, over loop variables. */
-static affine flatten(generator *g, int b, const element *a) {
-    affine sum = affine_constant(0);
-    bool full = false;
-    int stride = 1;
-    for (int d = g->p->buffers[a->buffer].dims - 1; d >= 0; d--) {
-        affine index = access_over_loops(g->p, b, a, d, &full);
-        affine_add(&index, &g->part[a->buffer].offset[d], -1, &full);
-        affine_add(&sum, &index, stride, &full);
-        stride *= g->part[a->buffer].extent[d];
-    }
-    if (full)
-        g->error = "an index is too long";
-    return sum;
-}
-
-/* How far an access moves from one lane to the next. */
-static int lane_stride(const generator *g, const affine *flat) {
-    for (int i = 0; i < flat->count; i++)
-        if (flat->terms[i].variable == g->lane)
-            return flat->terms[i].factor;
-    return 0;
-}
-
-typedef struct lanes {
-    generator *g;
-    int b;
-} lanes;
-
-static bool moves(void *user, const element *a) {
-    lanes *l = user;
-    const affine flat = flatten(l->g, l->b, a);
-    return lane_stride(l->g, &flat) == 0;
-}
-
-/* Whether an expression is a vector here. */
-static bool is_vector(generator *g, int b, int e) {
-    lanes l = {g, b};
-    return g->lane != NONE && !visit_loads(g->p, e, moves, &l);
-}
-
-/* Whether an expression can be written with vectors: each load has its lanes side by side, one apart, or all the same.
- */
-static bool lanes_fit(generator *g, int b, int e) {
-    if (e == NONE)
-        return true;
-    const expression *x = &g->p->expressions[e];
-    if (x->access == NONE)
-        return (x->op != OP_RSQRT || !is_vector(g, b, e)) && lanes_fit(g, b, x->left) && lanes_fit(g, b, x->right);
-    const element *a = &g->p->accesses[x->access];
-    const affine flat = flatten(g, b, a);
-    const int stride = lane_stride(g, &flat);
-    if (x->op == OP_LOAD_PADDED && stride != 0) {
-        bool full = false;
-        const affine column = access_over_loops(g->p, b, a, g->p->buffers[a->buffer].dims - 1, &full);
-        if (lane_stride(g, &column) != stride)
-            return false;
-    }
-    return stride >= 0 && stride <= 2;
-}
-
-/* Whether a block can be written with vectors along a variable: it also stores lanes side by side. */
-static bool vectors_fit(generator *g, int b, int v) {
-    const int before = g->lane;
-    const element made = output_access(g->p, b);
-    g->lane = v;
-    const affine flat = flatten(g, b, &made);
-    const bool fit = lane_stride(g, &flat) == 1 && lanes_fit(g, b, g->p->blocks[b].body);
-    g->lane = before;
-    return fit;
-}
-
-static void print_element(generator *g, int b, const element *a) {
-    const affine flat = flatten(g, b, a);
-    const char *name = g->p->buffers[a->buffer].name;
-    const int stride = g->lane == NONE ? 0 : lane_stride(g, &flat);
-    if (stride == 0)
-        fprintf(g->out, "%s[", name);
-    else if (stride == 1)
-        fprintf(g->out, "*(v%d *)(%s + ", g->width, name);
-    else
-        fprintf(g->out, "every%d_v%d(%s + ", stride, g->width, name);
-    print_index(g, &flat);
-    fputc(stride ? ')' : ']', g->out);
-}
-
-/* 0 outside of the buffer. The columns of a vector are compared one by one, the other indices once. */
-static void print_padded(generator *g, int b, const element *a) {
-    const buffer *from = &g->p->buffers[a->buffer];
-    affine flat = flatten(g, b, a);
-    const int stride = g->lane == NONE ? 0 : lane_stride(g, &flat);
-    bool full = false;
-    fputc('(', g->out);
-    for (int d = 0, conditions = 0; d < from->dims; d++) {
-        const affine index = access_over_loops(g->p, b, a, d, &full);
-        if ((a->index[d].constant == 0 && a->index[d].count <= 1) || (stride && d == from->dims - 1))
-            continue;
-        fputs(conditions++ ? " && (unsigned)(" : "(unsigned)(", g->out);
-        print_index(g, &index);
-        fprintf(g->out, ") < %du", from->shape[d]);
-    }
-    fputs(" ? ", g->out);
-    if (stride) {
-        const affine column = access_over_loops(g->p, b, a, from->dims - 1, &full);
-        affine_add(&flat, &column, -1, &full);
-        fprintf(g->out, "padded_v%d(%s, ", g->width, from->name);
-        print_index(g, &flat);
-        fputs(", ", g->out);
-        print_index(g, &column);
-        fprintf(g->out, ", %d, %d) : (v%d){0})", stride, from->shape[from->dims - 1], g->width);
-    } else {
-        print_element(g, b, a);
-        fputs(" : 0.0f)", g->out);
-    }
-    if (full)
-        g->error = "an index is too long";
-}
-
-static void print_expression(generator *g, int b, int e) {
-    static const char infix[] = {[OP_ADD] = '+', [OP_SUBTRACT] = '-', [OP_MULTIPLY] = '*', [OP_DIVIDE] = '/'};
-    const expression *x = &g->p->expressions[e];
-    const element *a = x->access == NONE ? NULL : &g->p->accesses[x->access];
-    switch (x->op) {
-    case OP_CONSTANT:
-        fprintf(g->out, "%.9ef", (double)x->value);
-        break;
-    case OP_LOAD:
-        print_element(g, b, a);
-        break;
-    case OP_LOAD_PADDED:
-        print_padded(g, b, a);
-        break;
-    case OP_EXP:
-    case OP_RSQRT:
-        fprintf(g->out, "%s_v%d(", x->op == OP_EXP ? "exp" : "rsqrt", is_vector(g, b, e) ? g->width : 1);
-        print_expression(g, b, x->left);
-        fputc(')', g->out);
-        break;
-    case OP_ADD:
-    case OP_SUBTRACT:
-    case OP_MULTIPLY:
-    case OP_DIVIDE:
-        fputc('(', g->out);
-        print_expression(g, b, x->left);
-        fprintf(g->out, " %c ", infix[x->op]);
-        print_expression(g, b, x->right);
-        fputc(')', g->out);
-        break;
-    }
-}
-
-/* A value that may be a number where a vector is needed. */
-static void print_spread(generator *g, int b, int e) {
-    if (g->lane != NONE && !is_vector(g, b, e))
-        fprintf(g->out, "(v%d){0} + ", g->width);
-    print_expression(g, b, e);
-}
-
-/* ---- Statements -------------------------------------------------------------------------------------------------- */
-
-/* One statement of a block: its initial value, or its body. */
-static void print_statement(generator *g, int b, bool initial) {
-    const block *k = &g->p->blocks[b];
-    const element made = output_access(g->p, b);
-    if (++g->statements > MAX_STATEMENTS) {
-        g->error = "too much is unrolled";
-        return;
-    }
-    line_begin(g);
-    print_element(g, b, &made);
-    fputs(" = ", g->out);
-    if (initial) {
-        if (g->lane != NONE)
-            fprintf(g->out, "(v%d){0} + ", g->width);
-        fputs(k->combine == COMBINE_SUM ? "0.0f" : "-3.40282347e+38f", g->out);
-    } else if (k->combine == COMBINE_MAX) {
-        fprintf(g->out, g->lane == NONE ? "max_%d(" : "max_v%d(", g->lane == NONE ? 1 : g->width);
-        print_element(g, b, &made);
-        fputs(", ", g->out);
-        print_spread(g, b, k->body);
-        fputc(')', g->out);
-    } else {
-        if (k->combine == COMBINE_SUM) {
-            print_element(g, b, &made);
-            fputs(" + ", g->out);
-        }
-        if (k->combine == COMBINE_SUM)
-            print_expression(g, b, k->body);
-        else
-            print_spread(g, b, k->body);
-    }
-    fputs(";\n", g->out);
-}
-
 /* ---- Loops ------------------------------------------------------------------------------------------------------- */
 
 /* Writes what is in a loop, whose variable has its value. `initial`: the block whose initial values are written, or
  * NONE for the computation itself. */
 typedef void inside(generator *g, int loop, int initial);
 
-/* for (...) over a loop of one variable up to `end`, with step `step`. */
-static void print_for(generator *g, int loop, int end, int step, int initial, inside *body) {
-    const char *name = g->p->variables[g->p->nodes[loop].variables[0]].name;
+/* for (...) over a loop of one variable from `begin` to `end`, with step `step`. */
+static void print_for(generator *g, int loop, int begin, int end, int step, int initial, inside *body) {
+    const int v = g->p->nodes[loop].variables[0];
+    const char *name = g->p->variables[v].name;
     line_begin(g);
-    fprintf(g->out, "for (int %s = 0; %s < %d; %s += %d) {\n", name, name, end, name, step);
+    fprintf(g->out, "for (int %s = %d; %s < %d; %s += %d) {\n", name, begin, name, end, name, step);
     g->depth++;
+    g->values[v].most = end - 1;
     body(g, loop, initial);
+    g->values[v].most = g->p->variables[v].extent - 1;
     g->depth--;
     line_begin(g);
     fputs("}\n", g->out);
@@ -359,29 +116,25 @@ static void print_for(generator *g, int loop, int end, int step, int initial, in
 /* The body at one value of the loop's variable. */
 static void print_at(generator *g, int loop, int number, int initial, inside *body) {
     value *v = &g->values[g->p->nodes[loop].variables[0]];
-    *v = (value){true, number};
+    v->constant = true;
+    v->number = number;
     body(g, loop, initial);
     v->constant = false;
 }
 
-/* As many of the widest vectors as fit, then narrower ones, then numbers. */
-static void print_with_vectors(generator *g, int loop, int initial, inside *body) {
-    const int v = g->p->nodes[loop].variables[0], extent = g->p->variables[v].extent, child = g->p->nodes[loop].child;
-    if (g->p->nodes[child].next != NONE || !vectors_fit(g, g->p->nodes[child].block, v)) {
-        line_begin(g);
-        fputs("_Pragma(\"GCC ivdep\")\n", g->out);
-        print_for(g, loop, extent, 1, initial, body);
-        return;
-    }
-    int at = 0;
-    if (extent / MAX_WIDTH > MAX_UNROLLED_CHUNKS) {
-        at = extent - extent % MAX_WIDTH;
+/* The part of a vectorized loop from `at` to `end`: as many of the widest vectors as fit, then narrower ones, then
+ * numbers. */
+static void print_vectors(generator *g, int loop, int at, int end, int initial, inside *body) {
+    const int v = g->p->nodes[loop].variables[0];
+    if ((end - at) / MAX_WIDTH > MAX_UNROLLED_CHUNKS) {
+        const int begin = at;
+        at = end - (end - at) % MAX_WIDTH;
         g->lane = v;
         g->width = MAX_WIDTH;
-        print_for(g, loop, at, MAX_WIDTH, initial, body);
+        print_for(g, loop, begin, at, MAX_WIDTH, initial, body);
     }
-    for (int width = MAX_WIDTH; at < extent && !g->error; width = width == MIN_WIDTH ? 1 : width / 2)
-        for (; extent - at >= width && !g->error; at += width) {
+    for (int width = MAX_WIDTH; at < end && !g->error; width = width == MIN_WIDTH ? 1 : width / 2)
+        for (; end - at >= width && !g->error; at += width) {
             g->lane = width == 1 ? NONE : v;
             g->width = width;
             print_at(g, loop, at, initial, body);
@@ -389,17 +142,67 @@ static void print_with_vectors(generator *g, int loop, int initial, inside *body
     g->lane = NONE;
 }
 
+/* Where the columns of a padded load begin and end, in iterations of a vectorized loop of nothing but it; false when
+ * that is not known here. A block that only copies is cut there, so that no vector crosses an edge. */
+static bool edges_of(generator *g, int loop, int *edges) {
+    const int v = g->p->nodes[loop].variables[0], b = g->p->nodes[g->p->nodes[loop].child].block;
+    const expression *x = &g->p->expressions[g->p->blocks[b].body];
+    if (x->op != OP_LOAD_PADDED)
+        return false;
+    const element *a = &g->p->accesses[x->access];
+    const int last = g->p->buffers[a->buffer].dims - 1, size = g->p->buffers[a->buffer].shape[last];
+    bool full = false;
+    const affine index = access_over_loops(g->p, b, a, last, &full), column = settle(g, &index);
+    if (full || column.count != 1 || column.terms[0].variable != v)
+        return false;
+    const int factor = column.terms[0].factor;
+    edges[0] = (-column.constant + factor - 1) / factor;
+    edges[1] = (size - column.constant + factor - 1) / factor;
+    return column.constant <= 0;
+}
+
+/* The iterations of a vectorized loop below `end`. */
+static void print_with_vectors(generator *g, int loop, int end, int initial, inside *body) {
+    const int v = g->p->nodes[loop].variables[0], child = g->p->nodes[loop].child;
+    int edges[2], at = 0;
+    if (g->p->nodes[child].next != NONE || !vectors_fit(g, g->p->nodes[child].block, v)) {
+        line_begin(g);
+        fputs("_Pragma(\"GCC ivdep\")\n", g->out);
+        print_for(g, loop, 0, end, 1, initial, body);
+        return;
+    }
+    if (edges_of(g, loop, edges))
+        for (int i = 0; i < 2; i++)
+            if (edges[i] > at && edges[i] < end) {
+                print_vectors(g, loop, at, edges[i], initial, body);
+                at = edges[i];
+            }
+    print_vectors(g, loop, at, end, initial, body);
+}
+
 /* A loop other than a parallel one. */
 static void print_loop(generator *g, int loop, int initial, inside *body) {
     const node *n = &g->p->nodes[loop];
-    const int extent = loop_extent(g->p, loop);
-    if (extent == 1 || n->kind == LOOP_UNROLLED) {
-        for (int i = 0; i < extent && !g->error; i++)
+    const span s = span_of(g, loop, n->variables[0], initial);
+    int i = 0;
+    if (loop_extent(g->p, loop) == 1 || n->kind == LOOP_UNROLLED) {
+        for (; i < s.some && !g->error; i++)
             print_at(g, loop, i, initial, body);
     } else if (n->kind == LOOP_VECTORIZED)
-        print_with_vectors(g, loop, initial, body);
-    else
-        print_for(g, loop, extent, 1, initial, body);
+        print_with_vectors(g, loop, s.some, initial, body);
+    else {
+        if (s.all > 0)
+            print_for(g, loop, 0, i = s.all, 1, initial, body);
+        for (; i < s.some && !g->error; i++) {
+            line_begin(g);
+            fputs("{\n", g->out);
+            g->depth++;
+            print_at(g, loop, i, initial, body);
+            g->depth--;
+            line_begin(g);
+            fputs("}\n", g->out);
+        }
+    }
 }
 
 /* The initial values of block b, in the spatial ones of the loops between `loop` and it. */
@@ -476,6 +279,44 @@ static void print_parameters(const generator *g, const char *before) {
                         before, p->buffers[i].name);
 }
 
+/* The body of a parallel loop from its variable number i on: once for where all of it runs, and again for each of the
+ * other iterations. */
+static void print_iteration(generator *g, int loop, int i) {
+    const node *n = &g->p->nodes[loop];
+    if (i == n->count) {
+        print_inside(g, loop, NONE);
+        return;
+    }
+    const int v = n->variables[i], extent = g->p->variables[v].extent;
+    const span s = span_of(g, loop, v, NONE);
+    value *known = &g->values[v];
+    if (known->constant || s.all == extent || s.some == 0) {
+        if (s.some > 0)
+            print_iteration(g, loop, i + 1);
+        return;
+    }
+    line_begin(g);
+    fprintf(g->out, "if (%s < %d) {\n", g->p->variables[v].name, s.all);
+    g->depth++;
+    known->most = s.all - 1;
+    if (s.all > 0)
+        print_iteration(g, loop, i + 1);
+    known->most = extent - 1;
+    for (int number = s.all; number < s.some && !g->error; number++) {
+        g->depth--;
+        line_begin(g);
+        fprintf(g->out, "} else if (%s == %d) {\n", g->p->variables[v].name, number);
+        g->depth++;
+        known->constant = true;
+        known->number = number;
+        print_iteration(g, loop, i + 1);
+        known->constant = false;
+    }
+    g->depth--;
+    line_begin(g);
+    fputs("}\n", g->out);
+}
+
 /* One child of the root as a function part_N(buffers, iteration of a parallel loop). */
 static void print_part(generator *g, int number, int n) {
     const node *loop = &g->p->nodes[n];
@@ -488,11 +329,17 @@ static void print_part(generator *g, int number, int n) {
         int inner = 1;
         for (int i = loop->count - 1; i >= 0; i--) {
             const variable *v = &g->p->variables[loop->variables[i]];
+            if (v->extent == 1) {
+                g->values[loop->variables[i]].constant = true;
+                continue;
+            }
             line_begin(g);
             fprintf(g->out, "const int %s = iteration / %d %% %d;\n", v->name, inner, v->extent);
             inner *= v->extent;
         }
-        print_inside(g, n, NONE);
+        if (inner == 1)
+            fputs("    (void)iteration;\n", g->out);
+        print_iteration(g, n, 0);
     } else {
         begin_reductions(g, 0, n);
         if (loop->block != NONE)
@@ -528,6 +375,8 @@ static void print_arguments(const generator *g) {
 const char *generate_c(const program *p, FILE *out) {
     generator g = {.p = p, .out = out, .lane = NONE};
     int number = 0;
+    for (int v = 0; v < p->variable_count; v++)
+        g.values[v].most = p->variables[v].extent - 1;
     place_buffers(&g);
     if (!g.error)
         g.error = check_locals(&g);

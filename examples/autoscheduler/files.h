@@ -1,5 +1,6 @@
 /*
- * Files that a run makes: each appears whole or not at all, and whether it can be written is known beforehand.
+ * Files that a run makes: each appears whole or not at all, and whether it can be written is known beforehand. And the
+ * folder of those that go again.
  */
 #ifndef AUTOSCHEDULER_FILES_H
 #define AUTOSCHEDULER_FILES_H
@@ -30,5 +31,17 @@ bool whole_close(whole_file *w, bool good);
 bool can_be_written(const char *path, char *message, size_t message_size);
 /* Whether two names are of one file. */
 bool same_file(const char *a, const char *b);
+
+/* A new folder for generated files. It is locked while it is in use, so that one which a killed run left behind is
+ * found out and removed by the next. */
+typedef struct scratch_folder {
+    char path[FILE_PATH_SIZE];
+    int held; /* descriptor, -1: none */
+} scratch_folder;
+
+/* `parent` is a folder that exists; NULL: $TMPDIR, else /tmp. False with errno. */
+bool scratch_open(scratch_folder *f, const char *parent);
+/* Removes it with the files in it. */
+void scratch_close(scratch_folder *f);
 
 #endif

@@ -17,7 +17,6 @@
 #include <sys/prctl.h>
 #endif
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -288,8 +287,8 @@ static void run_in_child(const runner *r, const program *p, const char *library,
 /* ---- Measuring --------------------------------------------------------------------------------------------------- */
 
 static void paths(const runner *r, int i, char *source, char *library) {
-    (void)snprintf(source, PATH_SIZE, "%s/kernel_%ld_%d.c", r->directory, (long)getpid(), i);
-    (void)snprintf(library, PATH_SIZE, "%s/kernel_%ld_%d.so", r->directory, (long)getpid(), i);
+    (void)snprintf(source, PATH_SIZE, "%s/kernel_%d.c", r->scratch.path, i);
+    (void)snprintf(library, PATH_SIZE, "%s/kernel_%d.so", r->scratch.path, i);
 }
 
 /* False, with the failure, when there is no such file. */
@@ -409,26 +408,15 @@ static bool make_buffers(runner *r) {
     return true;
 }
 
-/* The folder of generated files: the given one, or one of our own that goes at the end. */
-static bool make_directory(runner *r) {
-    const char *parent = getenv("TMPDIR");
-    if (r->options.directory) {
-        (void)snprintf(r->directory, sizeof r->directory, "%s", r->options.directory);
-        return (mkdir(r->directory, 0777) == 0 || errno == EEXIST) && access(r->directory, W_OK | X_OK) == 0;
-    }
-    (void)snprintf(r->directory, sizeof r->directory, "%.*s/autoscheduler-XXXXXX", MAX_PATH, parent ? parent : "/tmp");
-    return mkdtemp(r->directory) != NULL;
-}
-
 bool runner_open(runner *r, const program *initial, const measure_options *options, char *message,
                  size_t message_size) {
     memset(r, 0, sizeof *r);
     r->options = *options;
     r->initial = *initial;
     r->lock = -1;
-    if (!make_directory(r)) {
-        (void)snprintf(message, message_size, "the folder of generated files, %.200s: %s", r->directory,
-                       strerror(errno));
+    if (!scratch_open(&r->scratch, options->directory)) {
+        (void)snprintf(message, message_size, "a folder for generated files, %.200s: %s; --tmp takes one that exists",
+                       r->scratch.path, strerror(errno));
         return false;
     }
     if (options->lock && (r->lock = open(options->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0) {
@@ -481,8 +469,7 @@ void runner_close(runner *r) {
             (void)munmap(r->expected[b], size);
         r->buffers[b] = r->expected[b] = NULL;
     }
-    if (!r->options.directory)
-        (void)rmdir(r->directory);
+    scratch_close(&r->scratch);
     if (r->lock >= 0)
         (void)close(r->lock);
     r->lock = -1;

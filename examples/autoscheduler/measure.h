@@ -13,7 +13,7 @@ enum { MAX_REPEATS = 5, MAX_BATCH = 64 };
 
 typedef struct measure_options {
     const char *compiler;  /* "cc" */
-    const char *directory; /* for generated files, made when missing; NULL: a new one, removed at the end */
+    const char *directory; /* where the folder of generated files is made; NULL: $TMPDIR, else /tmp */
     int threads;           /* of kernels */
     int jobs;              /* compilers at a time */
     double timeout;        /* seconds, for a compiler and for a kernel */
@@ -35,7 +35,7 @@ typedef struct measure_clock {
 
 typedef struct runner {
     measure_options options;
-    char directory[FILE_PATH_SIZE];
+    scratch_folder scratch;
     program initial;
     float *buffers[MAX_BUFFERS]; /* inputs and expected outputs, by number */
     float *expected[MAX_BUFFERS];

@@ -33,7 +33,7 @@ static const char USAGE[] =
     "  --jobs N               compilers at a time (all processors)\n"
     "  --timeout SECONDS      for a compiler and for a kernel (20)\n"
     "  --cc COMPILER          (cc)\n"
-    "  --tmp FOLDER           for generated files (a new one in $TMPDIR or /tmp)\n"
+    "  --tmp FOLDER           one that exists, to make a folder for generated files in ($TMPDIR, else /tmp)\n"
     "  --lock FILE            hold this lock while timing, in turn with others on this machine\n"
     "  --realtime             time with real-time priority, where it is allowed\n"
     "  --json                 print the result as JSON\n";

@@ -30,6 +30,8 @@ const char kernel_prelude[] =
     "/* Numbers `step` apart from column `at` of a row that begins at x[row]; 0 outside of its `size` columns. */\n"
     "#define PADDED(v, n) \\\n"
     "    static inline v padded_##v(const float *x, int row, int at, int step, int size) { \\\n"
+    "        if (at + (n - 1) * step < 0 || at >= size) \\\n"
+    "            return (v){0}; \\\n"
     "        if (at >= 0 && at + (n - 1) * step < size) \\\n"
     "            return step == 1 ? *(const v *)(x + row + at) : every2_##v(x + row + at); \\\n"
     "        v r; \\\n"

@@ -234,6 +234,20 @@ affine access_over_loops(const program *p, int b, const element *a, int dim, boo
     return result;
 }
 
+bool limit_of(const program *p, int b, int limit, affine *value, int *extent, bool *full) {
+    const block *k = &p->blocks[b];
+    if (limit < k->iters) {
+        *value = k->iter[limit].binding;
+        *extent = k->iter[limit].extent;
+        return true;
+    }
+    const element guard = {.index = {k->guard}};
+    *extent = k->guard_extent;
+    if (*extent)
+        *value = access_over_loops(p, b, &guard, 0, full);
+    return *extent != 0;
+}
+
 element output_access(const program *p, int b) {
     element a = {.buffer = p->blocks[b].output};
     for (int d = 0; d < p->blocks[b].spatial; d++)

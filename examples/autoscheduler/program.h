@@ -3,7 +3,8 @@
  *
  * A block is one statement, `out[...] = f(loads)` or `out[...] = combine(out[...], f(loads))`, over iterators of its
  * own. The tree of loops says when it runs: each of its iterators is bound to an affine expression of loop variables.
- * Transformations (schedule.h) change the tree and the bindings and leave what blocks compute as it is. Everything is
+ * Transformations (schedule.h) change the tree and the bindings and leave what blocks compute as it is. Loops may reach
+ * beyond an iterator's extent: a block runs where all of its iterators are inside of theirs. Everything is
  * held in arrays of fixed size, so that a candidate of a search starts as a plain copy of the program.
  */
 #ifndef AUTOSCHEDULER_PROGRAM_H
@@ -89,6 +90,8 @@ typedef struct block {
     int number;       /* likewise: `block` */
     int iters, spatial;
     iterator iter[MAX_ITERS];
+    affine guard; /* over iterators: it runs where this is below guard_extent; 0: everywhere */
+    int guard_extent;
     int output; /* buffer */
     combiner combine;
     int body; /* expression */
@@ -156,6 +159,9 @@ bool block_loads(const program *p, int b, int from);
 bool visit_loads(const program *p, int e, bool (*visit)(void *user, const element *a), void *user);
 /* An access's index over loop variables. */
 affine access_over_loops(const program *p, int b, const element *a, int dim, bool *full);
+/* What has to be below *extent for block b to run, over loop variables: limit 0 ... iters - 1 are its iterators, limit
+ * `iters` is its guard. False when there is no such limit. */
+bool limit_of(const program *p, int b, int limit, affine *value, int *extent, bool *full);
 /* The write of a block as an access. */
 element output_access(const program *p, int b);
 

@@ -101,6 +101,19 @@ static bool rebind(program *p, int old, const affine *value) {
     return !full;
 }
 
+/* Whether all of an iterator is what a variable runs over, wherever it is bound. */
+static bool is_all_of_axis(const program *p, int v) {
+    for (int b = 0; b < p->block_count; b++)
+        for (int i = 0; i < p->blocks[b].iters; i++) {
+            const iterator *it = &p->blocks[b].iter[i];
+            for (int t = 0; t < it->binding.count; t++)
+                if (it->binding.terms[t].variable == v &&
+                    (it->binding.count > 1 || it->binding.constant || it->extent != p->variables[v].extent))
+                    return false;
+        }
+    return true;
+}
+
 void split(schedule *s, int loop, const int *factors, const int *levels, int parts, int *loops) {
     program *p = &s->p;
     if (!check(s, loop > 0 && p->nodes[loop].count == 1 && p->nodes[loop].kind == LOOP_SERIAL,
@@ -111,8 +124,13 @@ void split(schedule *s, int loop, const int *factors, const int *levels, int par
     const variable axis = p->variables[old];
     const int children = p->nodes[loop].child;
     affine value = affine_constant(0);
-    int inside = axis.extent;
+    int inside = 1;
     bool full = false;
+    for (int i = 0; i < parts; i++)
+        inside *= factors[i];
+    if (!check(s, inside == axis.extent || (inside > axis.extent && is_all_of_axis(p, old)),
+               "split: factors do not make up the extent"))
+        return;
     for (int i = 0, parent = NONE; i < parts; parent = loops[i++]) {
         const int v = p->variable_count++;
         variable *w = &p->variables[v];
@@ -127,15 +145,12 @@ void split(schedule *s, int loop, const int *factors, const int *levels, int par
             p->nodes[parent].child = loops[i];
         }
         p->nodes[loops[i]].variables[0] = v;
-        if (!check(s, factors[i] > 0 && inside % factors[i] == 0, "split: factors do not divide the extent"))
-            return;
         inside /= factors[i];
         const affine term = affine_variable(v);
         affine_add(&value, &term, inside, &full);
     }
     adopt(p, loops[parts - 1], children);
-    if (check(s, inside == 1, "split: factors do not make up the extent") &&
-        check(s, rebind(p, old, &value) && !full, "split: no room"))
+    if (check(s, rebind(p, old, &value) && !full, "split: no room"))
         action_split(s, &axis, factors, parts);
 }
 
@@ -266,7 +281,7 @@ static bool move(schedule *s, int b, int loop, int child, const region *part, bo
     affine offsets[MAX_ITERS];
     const block *k = &p->blocks[b];
     for (int i = 0; i < k->iters; i++) {
-        extents[i] = i < k->spatial ? part->extent[i] : k->iter[i].extent;
+        extents[i] = i < k->spatial && part->extent[i] < k->iter[i].extent ? part->extent[i] : k->iter[i].extent;
         offsets[i] = i < k->spatial ? part->offset[i] : affine_constant(0);
     }
     detach(p, b);
@@ -430,7 +445,7 @@ int rfactor(schedule *s, int b, int loop) {
     if (parallel == NONE)
         return b;
     block *f = &p->blocks[parallel], *k = &p->blocks[b];
-    const int extent = p->variables[v].extent, rest = k->iter[r].extent / extent;
+    const int extent = p->variables[v].extent, rest = (k->iter[r].extent + extent - 1) / extent;
     /* The new block: iterators of b with the factored one as the last spatial one. */
     const int made = copy_buffer(p, k->output, "rf");
     p->buffers[made].shape[p->buffers[made].dims++] = extent;
@@ -456,6 +471,10 @@ int rfactor(schedule *s, int b, int loop) {
     const affine inner = affine_variable(spatial), outer = affine_variable(r + 1);
     affine_add(&values[r], &inner, factor, &full);
     affine_add(&values[r], &outer, other_factor, &full);
+    if (extent * rest > k->iter[r].extent) {
+        f->guard = values[r];
+        f->guard_extent = k->iter[r].extent;
+    }
     f->body = copy_expression(p, k->body, values, &full);
     f->node = k->node;
     p->nodes[f->node].block = parallel;

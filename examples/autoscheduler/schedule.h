@@ -32,8 +32,9 @@ uint64_t schedule_key(const schedule *s);
 #define HASH_BEGIN 14695981039346656037u
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
 
-/* Cuts a loop of one variable into `parts` loops, whose extents `factors` multiply up to its own; `levels` are theirs
- * in a tiling structure, NULL: 0, 1 ... The new loops' nodes go to loops[parts]. */
+/* Cuts a loop of one variable into `parts` loops, whose extents `factors` multiply up to its own, or to more if the
+ * loop is all of an axis: the last tiles are cut off then. `levels` are theirs in a tiling structure, NULL: 0, 1 ...
+ * The new loops' nodes go to loops[parts]. */
 void split(schedule *s, int loop, const int *factors, const int *levels, int parts, int *loops);
 /* Puts loops around block b, which nothing else is in, into this order. */
 void reorder(schedule *s, int b, const int *loops, int count);

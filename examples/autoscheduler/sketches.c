@@ -112,7 +112,7 @@ enum { ROWS, COLUMNS, FACTOR, PARALLEL, PLACE, INLINE, UNROLL };
 static void vectorize_columns(schedule *s, int b, const int *factors) {
     int loops[MAX_NEST], parts[2];
     const int depth = s->error ? 0 : loops_of(&s->p, s->p.blocks[b].node, loops);
-    if (depth == 0 || loop_extent(&s->p, loops[depth - 1]) != factors[0] * factors[1])
+    if (depth == 0 || loop_extent(&s->p, loops[depth - 1]) > factors[0] * factors[1])
         return;
     split(s, loops[depth - 1], factors, NULL, 2, parts);
     vectorize_innermost(s, b);

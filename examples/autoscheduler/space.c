@@ -6,11 +6,12 @@
 
 /* ---- Tilings ----------------------------------------------------------------------------------------------------- */
 
-enum { MAX_TILINGS = 4096 };
+enum { MAX_TILINGS = 4096, VECTOR_STEP = 4, ROUNDED = 16 };
 
-static void enumerate(tilings *t, int *factors, int part, int rest, int innermost) {
+/* The last part is a multiple of `step`, and at most `innermost`. */
+static void enumerate(tilings *t, int *factors, int part, int rest, int step, int innermost) {
     if (part == t->parts - 1) {
-        if (rest > innermost || t->count == MAX_TILINGS)
+        if (rest > innermost || rest % step || t->count == MAX_TILINGS)
             return;
         factors[part] = rest;
         if (t->factors)
@@ -21,20 +22,36 @@ static void enumerate(tilings *t, int *factors, int part, int rest, int innermos
     for (int f = 1; f <= rest; f++)
         if (rest % f == 0) {
             factors[part] = f;
-            enumerate(t, factors, part + 1, rest / f, innermost);
+            enumerate(t, factors, part + 1, rest / f, step, innermost);
         }
 }
 
-/* All ways to cut `extent` into parts, the last of at most `innermost`; the first MAX_TILINGS of them. */
-static bool tilings_of(tilings *t, int extent, int parts, int innermost) {
+/* What an extent is rounded up to when nothing that vectors are made of divides it, such as a prime; itself otherwise.
+ */
+static int rounded(int extent) {
+    for (int tile = 2 * VECTOR_STEP; tile <= MAX_INNERMOST; tile += VECTOR_STEP)
+        if (extent % tile == 0)
+            return extent;
+    return extent < ROUNDED ? extent : (extent + ROUNDED - 1) / ROUNDED * ROUNDED;
+}
+
+static void enumerate_all(tilings *t, int extent, bool spatial, int innermost) {
     int factors[MAX_PARTS] = {1, 1, 1, 1};
+    t->count = 0;
+    enumerate(t, factors, 0, extent, 1, innermost);
+    if (spatial && rounded(extent) != extent)
+        enumerate(t, factors, 0, rounded(extent), VECTOR_STEP, innermost);
+}
+
+/* All ways to cut `extent` into parts, the last of at most `innermost`; of a spatial axis that has few of them also
+ * those that reach a little further. The first MAX_TILINGS of them. */
+static bool tilings_of(tilings *t, int extent, int parts, bool spatial, int innermost) {
     *t = (tilings){.parts = parts};
-    enumerate(t, factors, 0, extent, innermost);
+    enumerate_all(t, extent, spatial, innermost);
     t->factors = malloc((size_t)t->count * sizeof *t->factors);
     if (!t->factors)
         return false;
-    t->count = 0;
-    enumerate(t, factors, 0, extent, innermost);
+    enumerate_all(t, extent, spatial, innermost);
     return true;
 }
 
@@ -47,10 +64,10 @@ static void add_decision(search_space *space, const char *name, int options) {
     d->options = options;
 }
 
-static bool add_tiling(search_space *space, const char *name, int extent, int parts, int innermost) {
+static bool add_tiling(search_space *space, const char *name, int extent, int parts, bool spatial, int innermost) {
     add_decision(space, name, 1);
     decision *d = &space->decisions[space->count - 1];
-    if (!tilings_of(&d->tiles, extent, parts, innermost))
+    if (!tilings_of(&d->tiles, extent, parts, spatial, innermost))
         return false;
     d->options = d->tiles.count;
     return true;
@@ -67,7 +84,7 @@ bool space_open(search_space *space, const program *initial) {
         space->initial.blocks[space->main_block].role = "tiled";
         for (int i = 0; ok && i < k->iters; i++)
             ok = add_tiling(space, k->iter[i].name, k->iter[i].extent, i < k->spatial ? SPATIAL_PARTS : REDUCTION_PARTS,
-                            MAX_INNERMOST);
+                            i < k->spatial, MAX_INNERMOST);
         add_decision(space, "parallel", PARALLEL_OPTIONS);
         add_decision(space, "cache_write", CACHE_OPTIONS);
         add_decision(space, "unroll", UNROLL_OPTIONS);
@@ -77,9 +94,9 @@ bool space_open(search_space *space, const program *initial) {
         for (int b = 0; b < space->main_block; b++)
             if (initial->blocks[b].combine != COMBINE_NONE)
                 space->initial.blocks[b].role = "reduction";
-        ok = add_tiling(space, "rows", k->iter[0].extent, 2, MAX_INNERMOST) &&
-             add_tiling(space, "columns", k->iter[1].extent, 2, MAX_VECTOR) &&
-             add_tiling(space, "factor", k->iter[1].extent, 2, MAX_VECTOR);
+        ok = add_tiling(space, "rows", k->iter[0].extent, 2, false, MAX_INNERMOST) &&
+             add_tiling(space, "columns", k->iter[1].extent, 2, true, MAX_VECTOR) &&
+             add_tiling(space, "factor", k->iter[1].extent, 2, true, MAX_VECTOR);
         add_decision(space, "parallel", 2);
         add_decision(space, "place", PLACE_OPTIONS);
         add_decision(space, "inline", 2);

@@ -177,6 +177,32 @@ static void print_iterators(const printer *t, const block *k, int depth) {
     }
 }
 
+/* Where the block runs, if loops reach further. */
+static void print_limits(const printer *t, int b, int depth) {
+    int count = 0;
+    for (int i = 0; i <= t->p->blocks[b].iters; i++) {
+        affine value;
+        int extent, most = 0;
+        bool full = false;
+        if (!limit_of(t->p, b, i, &value, &extent, &full) || full)
+            continue;
+        for (int j = 0; j < value.count; j++)
+            most += value.terms[j].factor * (t->p->variables[value.terms[j].variable].extent - 1);
+        if (value.constant + most < extent)
+            continue;
+        if (count++)
+            fputs(" and ", t->out);
+        else {
+            indent(t, depth);
+            fputs("T.where(", t->out);
+        }
+        print_affine(t, &value, NULL);
+        fprintf(t->out, " < %d", extent);
+    }
+    if (count)
+        fputs(")\n", t->out);
+}
+
 static void print_block(const printer *t, int b, int depth) {
     const block *k = &t->p->blocks[b];
     const element output = output_access(t->p, b);
@@ -184,6 +210,7 @@ static void print_block(const printer *t, int b, int depth) {
     indent(t, depth);
     fprintf(t->out, "with T.sblock(\"%s\"):\n", k->name);
     print_iterators(t, k, ++depth);
+    print_limits(t, b, depth);
     indent(t, depth);
     fputs("T.reads(", t->out);
     (void)visit_loads(t->p, k->body, print_read, &r);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char directory[256];
@@ -221,10 +222,32 @@ static void test_failures(void) {
         runner_close(r);
     }
     how.compiler = "cc";
-    how.directory = "/proc/nowhere";
-    CHECK(!runner_open(r, initial, &how, message, sizeof message), "no folder for files: %s", message);
+    char missing[512];
+    in_directory(missing, "missing");
+    how.directory = missing;
+    CHECK(!runner_open(r, initial, &how, message, sizeof message) && access(missing, F_OK) != 0,
+          "a folder that does not exist is not made: %s", message);
     free(initial);
     free(r);
+}
+
+/* The folder of a run that was killed goes when the next one begins; that of one which is there does not. */
+static void test_scratch(void) {
+    char killed[512], file[FILE_PATH_SIZE + 64];
+    scratch_folder first, second;
+    in_directory(killed, "foreloop-autoscheduler-killed");
+    (void)snprintf(file, sizeof file, "%s/kernel_0.c", killed);
+    CHECK(mkdir(killed, 0700) == 0 && scratch_open(&first, directory), "a folder for generated files");
+    CHECK(access(killed, F_OK) != 0, "an empty one that nobody holds is gone");
+    (void)mkdir(killed, 0700);
+    write_file(file, "void kernel(");
+    CHECK(scratch_open(&second, directory) && access(killed, F_OK) != 0, "so is one with a file in it");
+    CHECK(access(first.path, F_OK) == 0 && strcmp(first.path, second.path) != 0, "one that is held is left alone");
+    (void)snprintf(file, sizeof file, "%s/kernel_0.c", first.path);
+    write_file(file, "void kernel(");
+    scratch_close(&first);
+    scratch_close(&second);
+    CHECK(access(first.path, F_OK) != 0 && access(second.path, F_OK) != 0, "both go at the end");
 }
 
 /* ---- Replay ------------------------------------------------------------------------------------------------------ */
@@ -331,10 +354,12 @@ static void test_deterministic(void) {
 
 int main(int argc, char **argv) {
     (void)snprintf(directory, sizeof directory, "%.200s/kernels_search", argc > 1 ? argv[1] : "/tmp");
+    (void)mkdir(directory, 0777);
     test_search("matmul 16 16 12");
     test_search("softmax 6 16");
     test_logs();
     test_failures();
+    test_scratch();
     test_begin();
     test_full_disk();
     test_deterministic();

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { SCHEDULES = 40 /* interpreted for each operator */, COMPILED = 4 };
 
@@ -20,21 +21,30 @@ static const char *const OPERATORS[] = {"matmul 12 8 10",
                                         "matmul 16 1 9",
                                         "matmul 1 1 1",
                                         "matmul 31 32 1",
+                                        "matmul 19 37 3",
+                                        "matmul 4 197 5",
+                                        "batch_matmul 2 17 25 6",
                                         "batch_matmul 3 5 8 6",
                                         "batch_matmul 1 4 9 2",
                                         "conv2d 1 3 7 7 4 3 1 1",
                                         "conv2d 2 4 9 8 3 3 2 1",
                                         "conv2d 1 5 6 6 7 1 1 0",
                                         "conv2d 1 1 5 5 2 5 1 2",
+                                        "conv2d 1 2 19 17 2 3 1 1",
                                         "depthwise 1 4 8 8 3 1 1",
+                                        "depthwise 1 17 8 8 5 1 2",
+                                        "depthwise 1 2 37 38 3 2 1",
                                         "depthwise 2 3 11 9 5 2 2",
                                         "depthwise 1 1 5 5 3 1 0",
                                         "softmax 6 24",
                                         "softmax 7 13",
+                                        "softmax 3 37",
+                                        "softmax 2 197",
                                         "softmax 1 40",
                                         "softmax 5 1",
                                         "layer_norm 4 32",
                                         "layer_norm 5 17",
+                                        "layer_norm 2 149",
                                         "layer_norm 1 30",
                                         "layer_norm 16 6"};
 
@@ -106,9 +116,13 @@ static void run_block(machine *m, int b) {
     bool first = true; /* nothing has been reduced into this element yet */
     for (int i = 0; i < k->iters; i++) {
         iterators[i] = evaluate(&k->iter[i].binding, m->values);
-        m->outside = m->outside || iterators[i] < 0 || iterators[i] >= k->iter[i].extent;
+        if (iterators[i] >= k->iter[i].extent)
+            return;
+        m->outside = m->outside || iterators[i] < 0;
         first = first && (i < k->spatial || iterators[i] == 0);
     }
+    if (k->guard_extent && evaluate(&k->guard, iterators) >= k->guard_extent)
+        return;
     const element made = output_access(m->p, b);
     const long at = place_of(m, &made, iterators);
     if (at < 0) {
@@ -426,6 +440,7 @@ static void test_refused(void) {
 int main(int argc, char **argv) {
     char directory[512];
     (void)snprintf(directory, sizeof directory, "%s/kernels_space", argc > 1 ? argv[1] : "/tmp");
+    (void)mkdir(directory, 0777);
     const measure_options options = {.compiler = "cc", .directory = directory, .threads = 2, .jobs = 2, .timeout = 60};
     schedule *s = calloc(1, sizeof *s);
     if (!s)
