@@ -12,6 +12,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train" / "peers"))
 import compare  # noqa: E402
+import dataset  # noqa: E402
 import metrics  # noqa: E402
 import split  # noqa: E402
 
@@ -137,8 +138,34 @@ def test_peers():
           all(compare.thinned(Pool([1, 2]), count).candidates == [1, 2] for count in (0, 2, 5)))
 
 
+def test_sets():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    texts = {path.parent.name: path.read_text() for path in sorted(root.glob("train/data/*/*/workload.txt"))}
+    sets = lambda names: [dataset.Operator(name, root / "none", texts[name], [], 0) for name in names]  # noqa: E731
+    first, second = "softmax_4096_64", "dense_256_256_1024"
+    groups = [(np.full((n, 2), n, np.float32), np.arange(n, dtype=float)) for n in (3, 4, 5)]
+    found = dataset.joined(sets([first, second, first + "_searched"]), groups)
+    check("sets stay, and those of one program are one more", len(found) == 4 and all(a is b for a, b in zip(found, groups)))
+    check("it holds the candidates of both", found[-1][0].shape == (8, 2) and found[-1][0][2:4, 0].tolist() == [3, 5] and
+          found[-1][1].tolist() == [0, 1, 2, 0, 1, 2, 3, 4])
+    check("different programs are not joined", len(dataset.joined(sets([first, second]), groups[:2])) == 2)
+
+    pool = [dataclasses.replace(operator, candidates=[dataset.Candidate(i, [(str(i), {})], [], [1.0], 1.0) for i in range(9)])
+            for operator in sets(texts)]
+    options = argparse.Namespace(leave_out=None, split=split.TABLE, with_validation=False)
+    plain, validation = dataset.choose(options, pool)
+    tested = split.key_of("depthwise 1x96x28x28x3x3")
+    more, _ = dataset.choose(argparse.Namespace(**vars(options), family_but=split.text_of(tested)), pool)
+    added = [operator.signature for operator in more[len(plain):]]
+    check("training without the family, validation apart", len(plain) > 100 and validation and not any(
+        o.family == "depthwise" for o in plain) and not {o.signature for o in plain} & {o.signature for o in validation})
+    check("the family but for near-duplicates of one", added and {key[0] for key in added} == {"depthwise"} and
+          not any(split.near(key, tested) for key in added))
+
+
 test_metrics()
 test_split()
+test_sets()
 test_peers()
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)
