@@ -21,6 +21,7 @@ measurement with the cores for itself (as root; otherwise keep the machine quiet
     python train/collect.py --list
 """
 import argparse
+import contextlib
 import datetime
 import fcntl
 import json
@@ -82,33 +83,34 @@ def write_program(name, folder):
     return module
 
 
-def searcher(path):
-    """foreloop's search strategy with a bundle that learns nothing on the way."""
-    import foreloop_tvm
-
-    return foreloop_tvm.SearchStrategy(foreloop_tvm.Predictor(path, hardware=None, refit=False),
-                                       evaluations=SEARCHED_EVALUATIONS, neighbours=0, chance=0.25)
-
-
 def measure(name, folder, target, arguments):
     """Tunes operator NAME into FOLDER: random draws, then evolution that starts with what was learnt from them, then
     what a bundle's search chooses."""
     module = write_program(name, folder)
     database = ms.database.JSONDatabase(work_dir=str(folder))
-    model = ms.cost_model.XGBModel(num_warmup_samples=arguments.random // 2, num_tuning_cores=arguments.threads)
     builder, runner = measuring.builder_and_runner(arguments.threads, arguments.repeats)
-    evolution = ms.search_strategy.EvolutionarySearch(population_size=256, genetic_num_iters=3)  # half of TVM's default
-    stages = [("replay-trace", arguments.random, model if arguments.evolved else "random"),
-              (evolution, arguments.evolved, model)]
+
+    def tune(strategy, trials, model):
+        ms.tune_tir(
+            mod=module, target=target, work_dir=str(folder), database=database, cost_model=model,
+            strategy=strategy, max_trials_global=trials, num_trials_per_iter=trials,
+            num_tuning_cores=arguments.threads, seed=arguments.seed,
+            builder=builder, runner=runner)
+
+    model = "random"
+    if arguments.evolved:
+        model = ms.cost_model.XGBModel(num_warmup_samples=arguments.random // 2, num_tuning_cores=arguments.threads)
+    if arguments.random:
+        tune("replay-trace", arguments.random, model)
+    if arguments.evolved:  # half of TVM's default population
+        tune(ms.search_strategy.EvolutionarySearch(population_size=256, genetic_num_iters=3), arguments.evolved, model)
     if arguments.searched:
-        stages.append((searcher(arguments.bundle), arguments.searched, "random"))
-    for strategy, trials, cost_model in stages:
-        if trials:
-            ms.tune_tir(
-                mod=module, target=target, work_dir=str(folder), database=database, cost_model=cost_model,
-                strategy=strategy, max_trials_global=trials, num_trials_per_iter=trials,
-                num_tuning_cores=arguments.threads, seed=arguments.seed,
-                builder=builder, runner=runner)
+        import foreloop_tvm
+
+        # Of an operator its own, closed behind it: it holds the bundle and all actions of the search.
+        with contextlib.closing(foreloop_tvm.Predictor(arguments.bundle, hardware=None, refit=False)) as predictor:
+            tune(foreloop_tvm.SearchStrategy(predictor, evaluations=SEARCHED_EVALUATIONS, neighbours=0, chance=0.25),
+                 arguments.searched, "random")
     shutil.rmtree(folder / "logs", ignore_errors=True)
 
 

@@ -114,14 +114,22 @@ def assign(operators, table=parts.TABLE):
     return result
 
 
+def add_choices(parser):
+    """The options of `choose`."""
+    parser.add_argument("--split", default=parts.TABLE, help="table of the parts (default %(default)s)")
+    parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
+    parser.add_argument("--family-but", metavar="SIGNATURE", help="learn from the family part too, but not from "
+                        "near-duplicates of this signature (such as 'depthwise 1x96x28x28x3x3')")
+    parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all but these, whatever their part")
+
+
 def choose(arguments, operators):
-    """(those to learn from, those to measure the bundle on) by the options --split, --with-validation, --leave-out, and
-    --family-but, where a script has it."""
+    """(those to learn from, those to measure the bundle on) by the options of `add_choices`."""
     if arguments.leave_out is not None:
         names = frozenset(arguments.leave_out.split(","))
         return [o for o in operators if o.name not in names], [o for o in operators if o.name in names]
     part = assign(operators, arguments.split)
-    tested = getattr(arguments, "family_but", None)
+    tested = arguments.family_but
     family = [o for o in part["family"] if tested and not parts.near(o.signature, parts.key_of(tested))]
     if arguments.with_validation:
         return part["training"] + part["validation"] + family, []

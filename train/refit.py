@@ -93,12 +93,8 @@ def parse_arguments():
     parser.add_argument("--latent", default=None, metavar="I,I", help="coordinates of z_T that the trees may read, or "
                         "none (default: those that the bundle's trees read)")
     parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON", help="fields of ranker.Settings")
-    parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
-    parser.add_argument("--family-but", metavar="SIGNATURE", help="learn from the family part too, but not from "
-                        "near-duplicates of this signature (such as 'depthwise 1x96x28x28x3x3')")
-    parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all but these, whatever their part")
+    dataset.add_choices(parser)
     parser.add_argument("--folds", type=int, default=0, help="cross-validate by clusters first (default: do not)")
-    parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
     return parser.parse_args()
 
@@ -133,8 +129,10 @@ def main():
                                                                  settings))
             print("cross-validation,", label, crossed[label], flush=True)
     # The bundle lists what the trees read, so the trees are trained again on just that.
-    groups, names = narrowed(groups, names, ranker.used(ranker.train(dataset.joined(operators, groups), names, settings)))
-    booster = ranker.train(dataset.joined(operators, groups), names, settings)
+    learnt = dataset.joined(operators, groups)
+    wanted = ranker.used(ranker.train(learnt, names, settings))
+    booster = ranker.train(narrowed(learnt, names, wanted)[0], wanted, settings)
+    groups, names = narrowed(groups, names, wanted)
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.out.resolve() != source.resolve():
         for name in COPIED:

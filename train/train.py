@@ -54,9 +54,7 @@ def parse_arguments():
     parser.add_argument("--held-out", action="append", default=[], metavar="DIR[,DIR]",
                         help="data that is only tested on, measured as one set; may be given again")
     parser.add_argument("--note", default="", help="goes into the manifest beside the metrics")
-    parser.add_argument("--split", default=split.TABLE, help="table of the parts (default %(default)s)")
-    parser.add_argument("--with-validation", action="store_true", help="learn from the validation part too")
-    parser.add_argument("--leave-out", metavar="OP1,OP2", help="learn from all but these, whatever their part")
+    dataset.add_choices(parser)
     parser.add_argument("--begin-with", type=pathlib.Path, metavar="BUNDLE",
                         help="the encoder goes on from this bundle's, with its tokenizer and sizes; of --steps 0 it is kept")
     parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default %(default)s)")

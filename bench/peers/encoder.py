@@ -28,7 +28,6 @@ build/bench/bench_gemm.
 import argparse
 import contextlib
 import datetime
-import fcntl
 import importlib.metadata
 import json
 import os
@@ -39,6 +38,8 @@ import sys
 import tempfile
 import time
 import types
+
+import turns
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHAPES = {"12x768": (12, 768, 12, 3072), "4x256": (4, 256, 4, 1024)}
@@ -282,28 +283,9 @@ class Peer:
         self.process.wait()
 
 
-@contextlib.contextmanager
-def turn(given, pid):
-    """Holds the lock and gives all threads of a process real-time priority, as far as these are asked for."""
-    with open(given.lock or os.devnull, "a") as lock:
-        if given.lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        schedule(given, pid, os.SCHED_FIFO, 50)
-        try:
-            yield
-        finally:
-            schedule(given, pid, os.SCHED_OTHER, 0)
-
-
-def schedule(given, pid, policy, priority):
-    for task in os.listdir(f"/proc/{pid}/task") if given.realtime else []:
-        with contextlib.suppress(ProcessLookupError):
-            os.sched_setscheduler(int(task), policy, os.sched_param(priority))
-
-
 def measure_peak(given):
     program = os.environ.get("BENCH_GEMM", str(ROOT / "build" / "bench" / "bench_gemm"))
-    with turn(given, os.getpid()):
+    with turns.turn(given, os.getpid()):
         result = subprocess.run([program, "--rows", "16", "--rounds", "1", "--json"], capture_output=True, text=True)
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     return max((line["gops"] for line in lines if line["subject"] == "peak f32"), default=None)
@@ -323,7 +305,7 @@ def measure_model(given, shape, keep, done):
             if "error" in warm:
                 keep({"peer": name, **task, **warm})
                 continue
-            with turn(given, peers[name].process.pid):
+            with turns.turn(given, peers[name].process.pid):
                 timed = peers[name].ask({**task, "warm": False})
             keep({"peer": name, **task, **warm, **timed})
         if names:
@@ -467,8 +449,7 @@ def main():
     parser.add_argument("--peers", type=names, default=PEERS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("encoder-results.jsonl"))
-    parser.add_argument("--lock")
-    parser.add_argument("--realtime", action="store_true")
+    turns.add_options(parser)
     parser.add_argument("--document", type=pathlib.Path)
     parser.add_argument("--models-at", type=pathlib.Path,
                         default=pathlib.Path(tempfile.gettempdir()) / "foreloop-bench-encoder")

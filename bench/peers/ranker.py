@@ -11,8 +11,6 @@ may; --realtime: it has real-time priority. Packages: bench/peers/requirements.t
 """
 
 import argparse
-import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -26,6 +24,7 @@ import xgboost
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integrations" / "python"))
 import foreloop_ctypes as fl  # noqa: E402
+import turns  # noqa: E402
 
 GROUP = 50
 
@@ -41,24 +40,6 @@ def make_data(rows, features, seed):
 
 def groups_of(rows):
     return [GROUP] * (rows // GROUP) + ([rows % GROUP] if rows % GROUP else [])
-
-
-@contextlib.contextmanager
-def turn(settings):
-    """Holds the lock and gives this process and those that it starts real-time priority, as far as these are asked for."""
-    with open(settings.lock or os.devnull, "a") as lock:
-        if settings.lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        if settings.realtime:
-            try:
-                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
-            except PermissionError:
-                raise SystemExit("--realtime: this user may not set real-time priorities") from None
-        try:
-            yield
-        finally:
-            if settings.realtime:
-                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def time_foreloop(settings, folder):
@@ -87,8 +68,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--columns", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--lock")
-    parser.add_argument("--realtime", action="store_true")
+    turns.add_options(parser)
     parser.add_argument("--json", action="store_true")
     settings = parser.parse_args()
     values, grades = make_data(settings.rows, settings.features, 1)
@@ -101,9 +81,9 @@ def main():
         values.tofile(f"{folder}/rows.f32")
         grades.tofile(f"{folder}/labels.f32")
         for _ in range(settings.runs):
-            with turn(settings):
+            with turns.turn(settings, os.getpid()):
                 ours.append(time_foreloop(settings, folder))
-            with turn(settings):
+            with turns.turn(settings, os.getpid()):
                 booster, seconds = train_xgboost(settings, data)
             theirs.append(seconds)
     library = os.environ.get("FORELOOP_LIBRARY") or pathlib.Path(settings.build) / "src" / "libforeloop.so"

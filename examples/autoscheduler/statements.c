@@ -63,10 +63,7 @@ static bool runs(generator *g, int b, int initial) {
         bool full = false;
         if (!limit_of(g->p, b, i, &sum, &extent, &full))
             continue;
-        for (int t = 0; t < sum.count; t++)
-            if (g->values[sum.terms[t].variable].constant)
-                sum.constant += sum.terms[t].factor * g->values[sum.terms[t].variable].number;
-        if (sum.constant >= extent)
+        if (settle(g, &sum).constant >= extent)
             return false;
     }
     return true;

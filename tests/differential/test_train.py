@@ -152,10 +152,10 @@ def test_sets():
 
     pool = [dataclasses.replace(operator, candidates=[dataset.Candidate(i, [(str(i), {})], [], [1.0], 1.0) for i in range(9)])
             for operator in sets(texts)]
-    options = argparse.Namespace(leave_out=None, split=split.TABLE, with_validation=False)
+    options = argparse.Namespace(leave_out=None, split=split.TABLE, with_validation=False, family_but=None)
     plain, validation = dataset.choose(options, pool)
     tested = split.key_of("depthwise 1x96x28x28x3x3")
-    more, _ = dataset.choose(argparse.Namespace(**vars(options), family_but=split.text_of(tested)), pool)
+    more, _ = dataset.choose(argparse.Namespace(**{**vars(options), "family_but": split.text_of(tested)}), pool)
     added = [operator.signature for operator in more[len(plain):]]
     check("training without the family, validation apart", len(plain) > 100 and validation and not any(
         o.family == "depthwise" for o in plain) and not {o.signature for o in plain} & {o.signature for o in validation})
