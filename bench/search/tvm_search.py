@@ -14,12 +14,15 @@ Methods:
 
 One subgraph and seed is a unit: its methods take turns, 8 candidates each, so that what happens to the machine happens
 to all. A candidate that TVM cannot build or run is a trial. At the end each method's best candidate is measured again, in
-turn. A unit that is done has its file OUT/units/SUBGRAPH-SEED-TRIALS.json and is not run again; several processes may share
-an OUT. Needs train/requirements-tvm.txt; measuring is train/measuring.py.
+turn. A unit that is done has its file OUT/units/SUBGRAPH-SEED-TRIALS.json and is not run again. What an interrupted one has
+measured stands in a .measured file beside it: the next run searches again from the beginning, which takes the methods' own
+time, and measures only what is not there. Several processes may share an OUT. Needs train/requirements-tvm.txt; measuring is
+train/measuring.py.
 """
 import argparse
 import datetime
 import fcntl
+import hashlib
 import json
 import math
 import os
@@ -148,6 +151,50 @@ def measure(candidates, builder, runner, target):
     return results
 
 
+class Journal:
+    """Measurements of a unit, kept as they come, so that a unit that was interrupted need not measure them again."""
+
+    def __init__(self, path):
+        self.path, self.known = path, {}
+        if path.exists():
+            for line in path.read_text().splitlines():
+                try:
+                    key, seconds = json.loads(line)
+                except ValueError:  # the last line, cut short
+                    continue
+                self.known.setdefault(key, []).append(seconds)
+        self.file = open(path, "a")
+
+    @staticmethod
+    def key(method, candidate):
+        return hashlib.sha256(f"{method.name} {candidate.sch.trace}".encode()).hexdigest()[:32]
+
+    def measure(self, chunks, builder, runner, target):
+        """RunnerResults of chunks, pairs of a method and its candidates, one list for all."""
+        from tvm.s_tir import meta_schedule as ms
+
+        wanted = [(self.key(method, candidate), candidate) for method, chunk in chunks for candidate in chunk]
+        results = [None] * len(wanted)
+        for i, (key, _) in enumerate(wanted):
+            if self.known.get(key):
+                seconds = self.known[key].pop(0)
+                results[i] = ms.runner.RunnerResult(seconds, None if seconds else "failed before")
+        places = [i for i, result in enumerate(results) if result is None]
+        # Together, because the builder starts new processes each time, and they take long to load TVM.
+        new = measure([wanted[i][1] for i in places], builder, runner, target) if places else []
+        for i, result in zip(places, new):
+            results[i] = result
+            ran = math.isfinite(median_seconds(result))
+            self.file.write(json.dumps([wanted[i][0], [float(s) for s in result.run_secs] if ran else None]) + "\n")
+        self.file.flush()
+        return results
+
+    def close(self, unit_is_kept):
+        self.file.close()
+        if unit_is_kept:
+            self.path.unlink()
+
+
 def make_method(name, module, target, arguments, trials, seed):
     """One of METHODS, ready to be measured."""
     from tvm.s_tir import meta_schedule as ms
@@ -218,7 +265,7 @@ def pretrain(arguments):
 # ---- Units
 
 
-def run_unit(name, seed, trials, arguments, builder, runner, target):
+def run_unit(name, seed, trials, arguments, builder, runner, target, journal):
     """All methods on one subgraph with one seed."""
     import tvm
     from tvm import te
@@ -236,15 +283,12 @@ def run_unit(name, seed, trials, arguments, builder, runner, target):
                for method in arguments.methods.split(",")]
     # The order changes with the seed, so that none always comes first.
     methods = methods[seed % len(methods):] + methods[:seed % len(methods)]
-    begin, measuring_time = time.time(), 0.0
+    begin = time.time()
     while True:
         chunks = [method.chunk() for method in methods]
         if not any(chunks):
             break
-        started = time.perf_counter()
-        # Together, because the builder starts new processes each time, and they take long to load TVM.
-        results = measure([candidate for chunk in chunks for candidate in chunk], builder, runner, target)
-        measuring_time += time.perf_counter() - started
+        results = journal.measure(list(zip(methods, chunks)), builder, runner, target)
         for method, chunk in zip(methods, chunks):
             method.take(chunk, results[:len(chunk)], target)
             results = results[len(chunk):]
@@ -255,8 +299,7 @@ def run_unit(name, seed, trials, arguments, builder, runner, target):
         again[method.name].append(median_seconds(result))
     unit = {"subgraph": name, "signature": signature, "seed": seed, "trials": trials, "cpu": measuring.processor(),
             "mcpu": str(target.attrs["mcpu"]), "threads": arguments.threads,
-            "date": datetime.date.today().isoformat(), "tvm": tvm.__version__, "measuring": measuring_time,
-            "methods": {}}
+            "date": datetime.date.today().isoformat(), "tvm": tvm.__version__, "methods": {}}
     for method in methods:
         if hasattr(method.strategy, "predictor"):
             unit["bundle"] = f"{method.strategy.predictor.model.info['fingerprint']:016x}"
@@ -291,9 +334,13 @@ def run_units(arguments):
                 except BlockingIOError:  # another process is at it
                     continue
                 if not path.exists():
-                    unit = run_unit(name, seed, trials, arguments, builder, runner, target)
-                    path.with_suffix(".partial").write_text(json.dumps(unit) + "\n")
-                    path.with_suffix(".partial").rename(path)
+                    journal = Journal(path.with_suffix(".measured"))
+                    try:
+                        unit = run_unit(name, seed, trials, arguments, builder, runner, target, journal)
+                        path.with_suffix(".partial").write_text(json.dumps(unit) + "\n")
+                        path.with_suffix(".partial").rename(path)
+                    finally:
+                        journal.close(path.exists())
                 path.with_suffix(".lock").unlink(missing_ok=True)
 
 
