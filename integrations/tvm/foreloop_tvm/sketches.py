@@ -104,7 +104,7 @@ class Sketches:
         for sketch in self.sketches:
             sketch.keep(self.program, np.concatenate([sketch.forget_scores(), sketch.space.trace_points(),
                                                       sketch.draw(each)]), held)
-        left = evaluations - each * len(self.sketches)
+        left = max(0, evaluations - each * len(self.sketches))
         for _ in range(generations):
             shares = self._shares()
             for sketch, share in zip(self.sketches, shares):

@@ -160,9 +160,9 @@ def check_cost_model(predictor):
         check(np.array_equal(other.predict(context, candidates), after), "what was saved gives the same scores")
 
 
-def tune(folder, names, trials, predictor=None, seed=7):
-    """(traces in the order of measuring, by program, statistics) of a search that only pretends to measure."""
-    strategy = foreloop_tvm.SearchStrategy(predictor or foreloop_tvm.Predictor(), evaluations=4096, samples=16)
+def tune(folder, names, trials, predictor=None, seed=7, evaluations=4096):
+    """The records of a search that only pretends to measure."""
+    strategy = foreloop_tvm.SearchStrategy(predictor or foreloop_tvm.Predictor(), evaluations=evaluations, samples=16)
     database = ms.database.JSONDatabase(work_dir=folder)
     for name in names:
         foreloop_tvm.tune_tir(module_of(name), TARGET, folder, trials, predictor=strategy.predictor,
@@ -180,6 +180,9 @@ def check_tuning():
         more = tune(first, ["dense_384"], 16)
         again = {json.dumps(json.loads(line)[1][0]) for line in more}
         check(len(more) == 64 and len(again) == 64, "a second search goes on from the database")
+    with tempfile.TemporaryDirectory() as folder:
+        lines = tune(folder, ["softmax_2048_384"], 16, evaluations=16)
+        check(len(lines) == 16, f"a search may look at few candidates ({len(lines)})")
     with tempfile.TemporaryDirectory() as folder:
         lines = tune(folder, ["add_relu_512_14"], 16)
         check(len(lines) == 1, f"a program with one schedule ends after it ({len(lines)})")
