@@ -136,6 +136,11 @@ def operator_table(operators, rows):
                       figure_text(metrics.random_order(o.times)["top1"])] for o, row in entries])
 
 
+def shapes(operators):
+    """How many families with their extents they are: what was measured again, or searched, is a set of its own."""
+    return len({operator.signature for operator in operators})
+
+
 def data_table(parts):
     machines = sorted({o.machine for operators in parts.values() for o in operators})
     rows = []
@@ -144,9 +149,9 @@ def data_table(parts):
             mine = [o for o in operators if o.machine == machine]
             if mine:
                 families = collections.Counter(o.family for o in mine)
-                rows.append([part, machine, len(mine), sum(len(o.candidates) for o in mine),
+                rows.append([part, machine, len(mine), shapes(mine), sum(len(o.candidates) for o in mine),
                              ", ".join(f"{family} {count}" for family, count in sorted(families.items()))])
-    return markdown(["part", "machine", "operators", "schedules", "families"], rows)
+    return markdown(["part", "machine", "sets", "shapes", "schedules", "families of the sets"], rows)
 
 
 # ---- Measurements ---------------------------------------------------------------------------------------------------
@@ -282,7 +287,7 @@ def plot_learning(points, path):
         axes.plot(sizes, [np.mean([m[name] for size, m in points if size == s]) for s in sizes])
         axes.plot([size for size, _ in points], [np.mean(m[name]) for _, m in points], ".", alpha=0.5)
         axes.axhline(goal, color="k", linestyle=":", linewidth=1)
-        axes.set(xlabel="operators learnt from", title=name, xscale="log", xticks=sizes, xticklabels=sizes)
+        axes.set(xlabel="sets learnt from", title=name, xscale="log", xticks=sizes, xticklabels=sizes)
         axes.minorticks_off()
     save(figure, path)
 
@@ -319,10 +324,12 @@ from the C library. Intervals are 95 % bootstrap intervals over operators. Colum
 best time among the k candidates predicted fastest, pairs the share of pairs in the right order, regr-k what is lost when
 only k are measured. A `*` marks a difference whose interval excludes 0.
 
-Bundle: fingerprint {fingerprint:016x}, learnt from {len(training.get("operators", []))} operators,
-{training.get("schedules", 0)} schedules, on {", ".join(training.get("machines", []))}.
+Bundle: fingerprint {fingerprint:016x}, learnt from {len(training.get("operators", []))} sets,
+{training.get("schedules", 0)} schedules, measured on {", ".join(training.get("machines", []))}.
 
 ## Data
+
+A set is what was measured of one operator at once; a shape is a family of operators with its extents (`train/split.py`).
 
 {data_table(parts)}"""
 
@@ -343,7 +350,7 @@ def peer_section(label, training, tested, found, plots):
     plot_curves(tested, found, plots / f"curves-{label}.svg")
     return f"""## Peers on the same data: {label}
 
-Learnt from {len(training)} operators; {len(tested)} operators are ranked.
+Learnt from {len(training)} sets of {shapes(training)} shapes; {len(tested)} operators are ranked.
 
 {metric_table(table)}
 {difference_table(table, model)}
@@ -375,12 +382,12 @@ def learning_section(points):
                      f"{needed:,.0f}" if needed < 1e6 else "more than a million"])
     return f"""## More operators
 
-Trees on actions alone, learnt from a random part of the training operators; dotted: the goal.
+Trees on actions alone, learnt from a random part of the training sets; dotted: the goal.
 
-![Metrics against the number of training operators](quality/learning.svg)
+![Metrics against the number of training sets](quality/learning.svg)
 
-{markdown(["metric", "goal", "gain with twice the operators", "operators that would reach it"], rows)}
-The last column goes on along a straight line in the logarithm, from 20 operators on: an orientation, not a forecast.
+{markdown(["metric", "goal", "gain with twice the sets", "sets that would reach it"], rows)}
+The last column goes on along a straight line in the logarithm, from 20 sets on: an orientation, not a forecast.
 """
 
 
