@@ -125,6 +125,8 @@ class Method:
     def close(self):
         self.context.post_tuning()
         self.folder.cleanup()
+        if hasattr(self.strategy, "predictor"):
+            self.strategy.predictor.close()
 
 
 def median_seconds(result):
@@ -156,14 +158,16 @@ class Journal:
 
     def __init__(self, path):
         self.path, self.known = path, {}
-        if path.exists():
-            for line in path.read_text().splitlines():
-                try:
-                    key, seconds = json.loads(line)
-                except ValueError:  # the last line, cut short
-                    continue
-                self.known.setdefault(key, []).append(seconds)
+        text = path.read_text() if path.exists() else ""
+        for line in text.splitlines():
+            try:
+                key, seconds = json.loads(line)
+            except ValueError:  # cut short
+                continue
+            self.known.setdefault(key, []).append(seconds)
         self.file = open(path, "a")
+        if text and not text.endswith("\n"):
+            self.file.write("\n")
 
     @staticmethod
     def key(method, candidate):

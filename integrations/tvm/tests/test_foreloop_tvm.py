@@ -3,7 +3,8 @@
 - what the search strategy gives to TVM is rejected in at most 5 of 100, and nothing else is replayed;
 - a candidate's score as a point is, to the bit, that of the trace that TVM replayed and post-processed;
 - the cost model scores as the reader of records does, learns, and gives back what it saved;
-- tune_tir and tune_tasks run to the end, are repeatable, and go on from a database.
+- tune_tir and tune_tasks run to the end, are repeatable, and go on from a database;
+- a unit of bench/search/tvm_search.py that was interrupted measures only what is missing, and ends as if it had not been.
 
     python test_foreloop_tvm.py [OPERATOR ...]     default: a few; --all: every operator of train/operators.py
 
@@ -19,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path += [str(ROOT / "integrations" / "tvm"), str(ROOT / "train")]
+sys.path += [str(ROOT / "integrations" / "tvm"), str(ROOT / "train"), str(ROOT / "bench" / "search")]
 os.environ.setdefault("TVM_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
@@ -30,6 +31,7 @@ from tvm.ir.utils import derived_object  # noqa: E402
 from tvm.target import Target  # noqa: E402
 
 import foreloop_tvm  # noqa: E402
+import tvm_search  # noqa: E402
 from foreloop_tvm.sketches import Sketches  # noqa: E402
 from foreloop_tvm.traces import replay, trace_json  # noqa: E402
 from operators import OPERATORS  # noqa: E402
@@ -200,6 +202,50 @@ def check_builder():
     ms.utils.remove_build_dir(built[0].artifact_path)
 
 
+class Interrupted(Exception):
+    pass
+
+
+class StoppingBuilder:
+    """Raises an exception instead of building more than `most`."""
+
+    def __init__(self, most):
+        self.most, self.built = most, 0
+
+    def build(self, build_inputs):
+        if self.built + len(build_inputs) > self.most:
+            raise Interrupted
+        self.built += len(build_inputs)
+        return NoBuilder().build(build_inputs)
+
+
+def search_unit(path, most):
+    """(times by method, how many candidates were built) of a unit; times are None when it was interrupted."""
+    arguments = argparse.Namespace(methods="foreloop,random", threads=1, out=path.parent)
+    journal, builder = tvm_search.Journal(path), StoppingBuilder(most)
+    try:
+        unit = tvm_search.run_unit("row_max_512_1024", 0, 32, arguments, builder, NoRunner(), TARGET, journal)
+        times = {name: method["seconds"] for name, method in unit["methods"].items()}
+    except Interrupted:
+        times = None
+    journal.close(times is not None)
+    return times, builder.built
+
+
+def check_interrupted_unit():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "unit.measured")
+        whole, built = search_unit(path, 1000)
+        nothing, before = search_unit(path, 40)
+        with open(path, "a") as file:
+            file.write('["a line that was cut')
+        _, between = search_unit(path, 20)
+        resumed, after = search_unit(path, 1000)
+        check(nothing is None and before and between and before + between + after == built,
+              f"an interrupted unit measures what is missing ({before} + {between} + {after} of {built})")
+        check(resumed == whole and not path.exists(), "and ends as if it had not been interrupted")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="OPERATOR")
@@ -213,6 +259,7 @@ def main():
         check_cost_model(predictor)
         check_tuning()
         check_builder()
+        check_interrupted_unit()
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
