@@ -157,7 +157,7 @@ class Journal:
     """Measurements of a unit, kept as they come, so that a unit that was interrupted need not measure them again."""
 
     def __init__(self, path):
-        self.path, self.known = path, {}
+        self.path, self.known, self.machine = path, {}, measuring.processor()
         text = path.read_text() if path.exists() else ""
         for line in text.splitlines():
             try:
@@ -169,9 +169,9 @@ class Journal:
         if text and not text.endswith("\n"):
             self.file.write("\n")
 
-    @staticmethod
-    def key(method, candidate):
-        return hashlib.sha256(f"{method.name} {candidate.sch.trace}".encode()).hexdigest()[:32]
+    def key(self, method, candidate):
+        """What another machine has measured is another measurement."""
+        return hashlib.sha256(f"{self.machine} {method.name} {candidate.sch.trace}".encode()).hexdigest()[:32]
 
     def measure(self, chunks, builder, runner, target):
         """RunnerResults of chunks, pairs of a method and its candidates, one list for all."""
