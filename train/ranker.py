@@ -1,4 +1,5 @@
-"""The ranker: XGBoost trees that order the schedules of one workload on one machine.
+"""The ranker: XGBoost trees that order the schedules of one workload on one machine, and the score network beside them
+(score_network.py): a score is the trees' margin, or with a network their sum.
 
 Groups are (machine, operator). The relevance of a schedule is its speed relative to the best of its group:
 
@@ -16,7 +17,9 @@ import dataclasses
 import numpy as np
 import xgboost
 
+import dataset
 import metrics
+import score_network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,24 +100,71 @@ def train(groups, names, settings):
                          obj=pair_gradients(groups, settings.top) if own else None)
 
 
-def score(booster, features, names):
-    return booster.predict(xgboost.DMatrix(features, feature_names=list(names)), output_margin=True)
+def score(booster, features, names, network=None):
+    margin = booster.predict(xgboost.DMatrix(features, feature_names=list(names)), output_margin=True)
+    return margin + network.score(features) if network else margin
 
 
 def evaluate(booster, groups, names):
     return [metrics.of_workload(times, score(booster, features, names)) for features, times in groups]
 
 
-def cross_validate(groups, fold_of, names, settings, seeds=4):
-    """Mean metrics over all groups, each predicted by trees that never saw its fold, and over seeds: with a few dozen
-    operators one seed's top-1 moves by 0.03."""
-    rows = []
+def select(groups, names, wanted):
+    columns = [names.index(name) for name in wanted]
+    return [(rows[:, columns], times) for rows, times in groups]
+
+
+def fit(operators, groups, names, settings, network=None):
+    """(trees, score network or None, what they read): a bundle lists what its trees read, so they are trained again on just
+    that, and the network (of score_network.Settings) on the same."""
+    learnt = dataset.joined(operators, groups)
+    wanted = used(train(learnt, names, settings))
+    learnt = select(learnt, names, wanted)
+    return train(learnt, wanted, settings), network and score_network.train(learnt, network), wanted
+
+
+def cross_validate(operators, groups, fold_of, names, settings, network=None, seeds=4):
+    """{label: rows}: the metrics of each operator by models that never saw its fold, the mean over seeds: with a few
+    dozen operators one seed's top-1 moves by 0.03. "trees", and with score_network.Settings also the "network", which
+    learns from the same sets what those trees read, and "trees and network", their sum."""
+    found = {label: [[] for _ in groups] for label in (("trees", "network", "trees and network") if network else ("trees",))}
     for fold in sorted(set(fold_of)):
-        inside = [group for group, f in zip(groups, fold_of) if f != fold]
-        outside = [group for group, f in zip(groups, fold_of) if f == fold]
-        for seed in range(settings.seed, settings.seed + seeds):
-            rows += evaluate(train(inside, names, dataclasses.replace(settings, seed=seed)), outside, names)
-    return metrics.mean(rows)
+        inside = [i for i, f in enumerate(fold_of) if f != fold]
+        learnt = dataset.joined([operators[i] for i in inside], [groups[i] for i in inside])
+        for seed in range(seeds):
+            booster = train(learnt, names, dataclasses.replace(settings, seed=settings.seed + seed))
+            read = used(booster)
+            beside = network and score_network.train(select(learnt, names, read),
+                                                     dataclasses.replace(network, seed=network.seed + seed))
+            for i in (i for i, f in enumerate(fold_of) if f == fold):
+                scores = [score(booster, groups[i][0], names)]
+                if network:
+                    scores.append(beside.score(select(groups[i:i + 1], names, read)[0][0]))
+                    scores.append(scores[0] + scores[1])
+                for of_label, values in zip(found.values(), scores):
+                    of_label[i].append(values)
+    return {label: [metrics.of_seeds(times, scores) for (_, times), scores in zip(groups, by_group)]
+            for label, by_group in found.items()}
+
+
+def cross_validation(operators, groups, fold_of, names, arms, settings, network=None):
+    """{label: figures} for the manifest, printed on the way. `arms` are {label: names that the trees may read}; the first
+    is what is to be released, so that one is tried with the network too."""
+    result = {}
+    for label, wanted in arms.items():
+        found = cross_validate(operators, select(groups, names, wanted), fold_of, wanted, settings,
+                               None if result else network)
+        for part, rows in found.items():
+            name = label if part == "trees" else f"{label}, {part}"
+            result[name] = metrics.known(metrics.mean(rows))
+            print("cross-validation,", name, result[name], flush=True)
+        if "network" in found:
+            print("the network adds " + ", ".join(
+                "{} {:+.3f} ({:+.3f} .. {:+.3f})".format(head, *metrics.difference(found["trees and network"],
+                                                                                   found["trees"], metric))
+                for metric, head in (("top1", "top-1"), ("top5", "top-5"), ("pairwise", "pairs"), ("ndcg10", "NDCG@10"))),
+                flush=True)
+    return result
 
 
 def informative(groups, names):
