@@ -55,7 +55,7 @@ static int intern_actions(session *s) {
 }
 
 static int open_cpu(session *s) {
-    static const bench_shape shape = {LATENT, KINDS, TREES, DEPTH, NULL};
+    static const bench_shape shape = {LATENT, KINDS, TREES, DEPTH, NULL, 0};
     static foreloop_allocator allocator;
     float latent[LATENT];
     uint64_t random = 7;

@@ -121,14 +121,32 @@ static void add_transition(maker *make) {
     }
 }
 
+static void add_network(maker *make) {
+    const size_t features = make->shape->latent + BENCH_AGGREGATES, width = make->shape->network;
+    const size_t sizes[] = {features, width, width, 1};
+    char name[128];
+    if (width == 0)
+        return;
+    add_tensor(make, "score_network/shift", 0, features, 0, 1, false);
+    add_tensor(make, "score_network/scale", 0, features, 0.5f, 0.2f, false);
+    add_tensor(make, "score_network/limit", 0, 1, 4, 0, false);
+    for (size_t layer = 0; layer < 3; layer++) {
+        (void)snprintf(name, sizeof name, "score_network/%zu.weight", layer);
+        add_tensor(make, name, sizes[layer + 1], sizes[layer], 0, 1 / sqrtf((float)sizes[layer]), false);
+        (void)snprintf(name, sizeof name, "score_network/%zu.bias", layer);
+        add_tensor(make, name, 0, sizes[layer + 1], 0, 0.1f, false);
+    }
+}
+
 static void add_manifest(maker *make) {
     static const char *const aggregates[] = {"sum", "max", "min", "first", "last"};
     foreloop_buffer text = {.allocator = make->data.allocator};
     char name[BENCH_NAME_SIZE];
     print(make, &text,
-          "{\"format\":\"foreloop-model\",\"format_version\":1,\"text_rule\":1,\"latent_size\":%zu,"
+          "{\"format\":\"foreloop-model\",%s,\"text_rule\":1,\"latent_size\":%zu,"
           "\"window\":{\"length\":8,\"stride\":4},\"pooling\":{\"projection\":true,\"normalize\":true},"
           "\"activation\":\"relu\",\"actions\":[",
+          make->shape->network ? "\"format_version\":2,\"score_network\":true" : "\"format_version\":1",
           make->shape->latent);
     for (size_t r = 0; r < make->shape->kinds; r++) {
         print(make, &text, "%s{\"kind\":\"%s\",\"slots\":[", r ? "," : "", kind_name(make->shape, r, name));
@@ -192,6 +210,7 @@ bool bench_model_make(foreloop_buffer *bundle, const bench_shape *shape) {
                   .random = 1};
     add_encoder(&make);
     add_transition(&make);
+    add_network(&make);
     add_manifest(&make);
     add_small_texts(&make);
     add_ranker(&make);

@@ -8,12 +8,14 @@
 typedef struct bench_shape {
     size_t latent, kinds, trees, depth;
     const char *const *kind_names; /* [kinds]; NULL: kind_0, kind_1 ... */
+    size_t network;                /* the width of the score network's two hidden layers; 0: there is none */
 } bench_shape;
 
 enum { BENCH_AGGREGATES = 64, BENCH_SLOTS = 6, BENCH_NAME_SIZE = 32 };
 
 /* Writes a packed bundle to `bundle` (zero but for its allocator): `kinds` kinds with BENCH_SLOTS numeric slots and an
- * MLP, latent + BENCH_AGGREGATES features, full trees that split on all of them. False when out of memory. */
+ * MLP, latent + BENCH_AGGREGATES features, full trees that split on all of them, and a score network that reads all of
+ * them. False when out of memory. */
 bool bench_model_make(foreloop_buffer *bundle, const bench_shape *shape);
 
 /* Distinct action number i, of kind i % kinds; the arguments' arrays are filled in. */

@@ -105,7 +105,7 @@ static int open_models(bench_run *run, size_t kinds) {
     for (size_t i = 0; i < LATENT; i++)
         latent[i] = (float)bench_draw(&random) / 1073741824.0f - 1;
     for (int i = 0; i < 2; i++) {
-        const bench_shape shape = {LATENT, kinds, i == 0 ? TREES : FEW_TREES, DEPTH, NULL};
+        const bench_shape shape = {LATENT, kinds, i == 0 ? TREES : FEW_TREES, DEPTH, NULL, 0};
         run->bundles[i] = (foreloop_buffer){.allocator = cli_allocator()};
         if (!bench_model_make(&run->bundles[i], &shape))
             return cli_fail_memory();

@@ -7,11 +7,11 @@
 
 enum { CHUNK = 48, STAGED = 500, MAX_FEATURES = 600, CAPACITY = 400, FEW = 60, BIGGEST = FORELOOP_CUDA_TOP_LIMIT };
 
-static const bench_shape shapes[] = {{256, 32, 20, 6, NULL},
-                                     {100, 7, 3, 4, NULL},  /* the trees read half of z and few aggregates */
-                                     {16, 64, 5, 5, NULL},  /* more kinds than dimensions */
-                                     {300, 17, 1, 0, NULL}, /* a tree that reads nothing */
-                                     {64, ENGINE_REAL_KINDS, 8, 6, engine_kinds}};
+static const bench_shape shapes[] = {{256, 32, 20, 6, NULL, 0},
+                                     {100, 7, 3, 4, NULL, 0},  /* the trees read half of z and few aggregates */
+                                     {16, 64, 5, 5, NULL, 0},  /* more kinds than dimensions */
+                                     {300, 17, 1, 0, NULL, 0}, /* a tree that reads nothing */
+                                     {64, ENGINE_REAL_KINDS, 8, 6, engine_kinds, 0}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 typedef struct session {
