@@ -12,6 +12,7 @@ Groups are (machine, operator). The relevance of a schedule is its speed relativ
 
 Folds are by operator, and metrics are those of metrics.py.
 """
+import collections
 import dataclasses
 
 import numpy as np
@@ -123,28 +124,34 @@ def fit(operators, groups, names, settings, network=None):
     return train(learnt, wanted, settings), network and score_network.train(learnt, network), wanted
 
 
+def learn(groups, names, settings, network=None):
+    """{part: its scores of rows}: the "trees", and with score_network.Settings also the "network", which learns from the
+    same groups what those trees read, and "trees and network", their sum."""
+    booster = train(groups, names, settings)
+    parts = {"trees": lambda rows: score(booster, rows, names)}
+    if network:
+        read = [names.index(name) for name in used(booster)]
+        beside = score_network.train([(rows[:, read], times) for rows, times in groups], network)
+        parts["network"] = lambda rows: beside.score(rows[:, read])
+        parts["trees and network"] = lambda rows: parts["trees"](rows) + parts["network"](rows)
+    return parts
+
+
 def cross_validate(operators, groups, fold_of, names, settings, network=None, seeds=4):
-    """{label: rows}: the metrics of each operator by models that never saw its fold, the mean over seeds: with a few
-    dozen operators one seed's top-1 moves by 0.03. "trees", and with score_network.Settings also the "network", which
-    learns from the same sets what those trees read, and "trees and network", their sum."""
-    found = {label: [[] for _ in groups] for label in (("trees", "network", "trees and network") if network else ("trees",))}
+    """{part of `learn`: rows}: the metrics of each operator by models that never saw its fold, the mean over seeds: with a
+    few dozen operators one seed's top-1 moves by 0.03."""
+    found = collections.defaultdict(lambda: [[] for _ in groups])
     for fold in sorted(set(fold_of)):
         inside = [i for i, f in enumerate(fold_of) if f != fold]
+        outside = [i for i, f in enumerate(fold_of) if f == fold]
         learnt = dataset.joined([operators[i] for i in inside], [groups[i] for i in inside])
         for seed in range(seeds):
-            booster = train(learnt, names, dataclasses.replace(settings, seed=settings.seed + seed))
-            read = used(booster)
-            beside = network and score_network.train(select(learnt, names, read),
-                                                     dataclasses.replace(network, seed=network.seed + seed))
-            for i in (i for i, f in enumerate(fold_of) if f == fold):
-                scores = [score(booster, groups[i][0], names)]
-                if network:
-                    scores.append(beside.score(select(groups[i:i + 1], names, read)[0][0]))
-                    scores.append(scores[0] + scores[1])
-                for of_label, values in zip(found.values(), scores):
-                    of_label[i].append(values)
-    return {label: [metrics.of_seeds(times, scores) for (_, times), scores in zip(groups, by_group)]
-            for label, by_group in found.items()}
+            models = [one and dataclasses.replace(one, seed=one.seed + seed) for one in (settings, network)]
+            for part, scores in learn(learnt, names, *models).items():
+                for i in outside:
+                    found[part][i].append(scores(groups[i][0]))
+    return {part: [metrics.of_seeds(times, scores) for (_, times), scores in zip(groups, by_group)]
+            for part, by_group in found.items()}
 
 
 def cross_validation(operators, groups, fold_of, names, arms, settings, network=None):
