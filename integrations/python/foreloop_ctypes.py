@@ -563,7 +563,7 @@ class Model(Handle):
     def info(self):
         info = _ModelInfo(c.sizeof(_ModelInfo))
         self.library.dll.foreloop_model_get_info(self.pointer, c.byref(info))
-        result = {name: getattr(info, name) for name, _ in _ModelInfo._fields_[1:-2]}
+        result = {name: getattr(info, name) for name, _ in _ModelInfo._fields_[1:] if not name.startswith("manifest")}
         result["manifest"] = json.loads(info.manifest)
         return result
 
