@@ -8,8 +8,8 @@ from safetensors.numpy import save
 
 
 def put_score_network(directory, manifest, network):
-    """Writes the network, or removes the one that is there, and tells the manifest. A bundle with one has format version
-    2, so that a library which would leave the network out refuses it."""
+    """Writes the network, or removes the one that is there, and tells the manifest. A bundle with one has format
+    version 2, so that a library which would leave the network out refuses it."""
     path = pathlib.Path(directory) / "score_network.safetensors"
     manifest["format_version"] = 2 if network else 1
     manifest.pop("score_network", None)

@@ -116,8 +116,8 @@ def select(groups, names, wanted):
 
 
 def fit(operators, groups, names, settings, network=None):
-    """(trees, score network or None, what they read): a bundle lists what its trees read, so they are trained again on just
-    that, and the network (of score_network.Settings) on the same."""
+    """(trees, score network or None, what they read): a bundle lists what its trees read, so they are trained again on
+    just that, and the network (of score_network.Settings) on the same."""
     learnt = dataset.joined(operators, groups)
     wanted = used(train(learnt, names, settings))
     learnt = select(learnt, names, wanted)
@@ -125,8 +125,8 @@ def fit(operators, groups, names, settings, network=None):
 
 
 def learn(groups, names, settings, network=None):
-    """{part: its scores of rows}: the "trees", and with score_network.Settings also the "network", which learns from the
-    same groups what those trees read, and "trees and network", their sum."""
+    """{part: its scores of rows}: the "trees", and with score_network.Settings also the "network", which learns from
+    the same groups and reads what those trees do, and "trees and network", their sum."""
     booster = train(groups, names, settings)
     parts = {"trees": lambda rows: score(booster, rows, names)}
     if network:
@@ -138,8 +138,8 @@ def learn(groups, names, settings, network=None):
 
 
 def cross_validate(operators, groups, fold_of, names, settings, network=None, seeds=4):
-    """{part of `learn`: rows}: the metrics of each operator by models that never saw its fold, the mean over seeds: with a
-    few dozen operators one seed's top-1 moves by 0.03."""
+    """{part of `learn`: rows}: the metrics of each operator by models that never saw its fold, the mean over seeds: with
+    a few dozen operators one seed's top-1 moves by 0.03."""
     found = collections.defaultdict(lambda: [[] for _ in groups])
     for fold in sorted(set(fold_of)):
         inside = [i for i, f in enumerate(fold_of) if f != fold]
@@ -155,8 +155,8 @@ def cross_validate(operators, groups, fold_of, names, settings, network=None, se
 
 
 def cross_validation(operators, groups, fold_of, names, arms, settings, network=None):
-    """{label: figures} for the manifest, printed on the way. `arms` are {label: names that the trees may read}; the first
-    is what is to be released, so that one is tried with the network too."""
+    """{label: figures} for the manifest, printed on the way. `arms` are {label: names that the trees may read}; the
+    first is what is to be released, so that one is tried with the network too."""
     result = {}
     for label, wanted in arms.items():
         found = cross_validate(operators, select(groups, names, wanted), fold_of, wanted, settings,
@@ -166,11 +166,10 @@ def cross_validation(operators, groups, fold_of, names, arms, settings, network=
             result[name] = metrics.known(metrics.mean(rows))
             print("cross-validation,", name, result[name], flush=True)
         if "network" in found:
-            print("the network adds " + ", ".join(
-                "{} {:+.3f} ({:+.3f} .. {:+.3f})".format(head, *metrics.difference(found["trees and network"],
-                                                                                   found["trees"], metric))
-                for metric, head in (("top1", "top-1"), ("top5", "top-5"), ("pairwise", "pairs"), ("ndcg10", "NDCG@10"))),
-                flush=True)
+            gains = {name: metrics.difference(found["trees and network"], found["trees"], name)
+                     for name in ("top1", "top5", "pairwise", "ndcg10")}
+            print("the network adds", ", ".join("{} {:+.3f} ({:+.3f} .. {:+.3f})".format(name, *gain)
+                                                for name, gain in gains.items()), flush=True)
     return result
 
 

@@ -80,7 +80,8 @@ def check(library, bundle, operators, groups, scored):
                 found = scorer.features_batch(workload, some)
                 worst_feature = max(worst_feature, float(np.abs(found - rows[::16]).max()))
                 worst_score = max(worst_score, float(np.abs(scorer.score(workload, some) - scored(found)).max()))
-    print(f"the C library against training: features within {worst_feature:.1e}, scores within {worst_score:.1e}", flush=True)
+    print(f"the C library against training: features within {worst_feature:.1e}, scores within {worst_score:.1e}",
+          flush=True)
     if worst_feature > 1e-3 or worst_score > 1e-3:
         raise SystemExit("the C library computes other features or scores than training did")
 
@@ -124,10 +125,10 @@ def main():
     crossed = {}
     if arguments.folds:
         fold_of = {id(o): k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for o in fold}
-        alone = [name for name in names if name not in latent]
-        arms = {**({"actions and state": names} if latent else {}), "actions alone": alone}
-        crossed = ranker.cross_validation(operators, groups, [fold_of[id(operator)] for operator in operators], names, arms,
-                                          settings, network)
+        fold_of = [fold_of[id(operator)] for operator in operators]
+        arms = {**({"actions and state": names} if latent else {}),
+                "actions alone": [name for name in names if name not in latent]}
+        crossed = ranker.cross_validation(operators, groups, fold_of, names, arms, settings, network)
     booster, beside, wanted = ranker.fit(operators, groups, names, settings, network)
     names, groups = wanted, ranker.select(groups, names, wanted)
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -159,8 +159,8 @@ def data_table(parts):
 # ---- Measurements ---------------------------------------------------------------------------------------------------
 
 def ablations(library, bundle, training, tested, states, settings):
-    """{label: rows}: the ranker, with a score network if the bundle has one, trained anew on parts of what it reads, on the
-    training part; and the parts of the first one."""
+    """{label: rows}: the ranker, with a score network if the bundle has one, trained anew on parts of what it reads, on
+    the training part; and the parts of the first one."""
     vocabulary = actions.Vocabulary(actions.derive([c for o in training for c in o.candidates]))
     names = features.action_names(vocabulary)
     everyone = training + tested
@@ -195,11 +195,10 @@ def ablations(library, bundle, training, tested, states, settings):
         wanted = ranker.informative(inside, columns)
         inside, outside = (ranker.select(part, columns, wanted) for part in (inside, outside))
         parts = ranker.learn(dataset.joined(training, inside), wanted, settings, network)
-        found = {part: compare.rows_of(tested, [[scores(rows) for rows, _ in outside]]) for part, scores in parts.items()}
-        first_arm = not result
-        result[label] = found.pop("trees and network" if network else "trees")
-        if first_arm:
-            result.update({TITLES[part]: rows for part, rows in found.items()})
+        found = {part: compare.rows_of(tested, [[scores(rows) for rows, _ in outside]])
+                 for part, scores in parts.items()}
+        whole = found.pop("trees and network" if network else "trees")
+        result.update({label: whole} if result else {label: whole, **{TITLES[part]: found[part] for part in found}})
     return result
 
 

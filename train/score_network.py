@@ -5,8 +5,8 @@ It learns by itself, not what the trees leave open: models that err differently 
 listwise: the cross entropy between the softmax of a group's scores and that of its log speeds / temperature, all groups
 alike. So a score is about a log speed, on one scale for all groups and for the margin that it is added to.
 
-The hardware has no columns here, as in all of this training: with fewer than three kinds of machine a network would tell
-the groups apart by them, and nothing else.
+The hardware has no columns here, as in all of this training: with fewer than three kinds of machine a network would
+tell the groups apart by them, and nothing else.
 """
 import dataclasses
 import json
@@ -24,13 +24,15 @@ class Settings:
     decay: float = 0.01
     temperature: float = 0.5
     limit: float = 4.0  # standard deviations from the mean at which a column is cut off
+    weight: float = 1.0  # of the network in the sum, folded into its last layer
     seed: int = 0
 
 
 def add_options(parser):
     """The options of `chosen`."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--network", type=json.loads, default={}, metavar="JSON", help="fields of score_network.Settings")
+    which.add_argument("--network", type=json.loads, default={}, metavar="JSON",
+                       help='fields of score_network.Settings, such as {"weight": 0.5}')
     which.add_argument("--no-network", action="store_true", help="trees alone, without a score network")
 
 
@@ -115,4 +117,7 @@ def _layers(torch, data, settings):
             loss.backward()
             optimiser.step()
             schedule.step()
+    with torch.no_grad():
+        for part in layers[-1]:
+            part *= settings.weight
     return [tuple(part.detach().numpy() for part in layer) for layer in layers]

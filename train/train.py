@@ -222,8 +222,8 @@ def build_groups(operators, vocabulary, names, ends=None):
 
 
 def check(library, bundle, operators, trajectories, mover, vocabulary, names, scored):
-    """Compares the bundle as the C library reads it with Python's states, features and scores (`scored`: of rows), on every
-    eighth candidate."""
+    """Compares the bundle as the C library reads it with Python's states, features and scores (`scored`: of rows), on
+    every eighth candidate."""
     start = trajectories.states[trajectories.target[:, 0]].numpy()
     ends = transition.end_states(mover, start, vocabulary, list(trajectories.ids))
     worst = {"z_0": 0.0, "features": 0.0, "scores": 0.0}

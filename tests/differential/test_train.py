@@ -192,7 +192,8 @@ def test_network():
               for into, out in ((7, 5), (5, 3), (3, 1))]
     network = score_network.Network(shift, scale, np.float32([1.5]), layers)
     far = np.concatenate([rows, rows * 100])
-    check("the network's scores", np.allclose(network.score(far), [plain_score(network, row) for row in far], rtol=1e-5, atol=1e-5))
+    plain = [plain_score(network, row) for row in far]
+    check("the network's scores", np.allclose(network.score(far), plain, rtol=1e-5, atol=1e-5))
 
     # The library's scores of a bundle whose network this is, the features being whatever they are.
     library = dataset.fl.load()
@@ -206,8 +207,9 @@ def test_network():
                          for _ in range(200)]
             read = scorer.features_batch(workload, sequences)
             expected = ranker.score(booster, read, manifest["features"], network)
+            found = scorer.score(workload, sequences)
             check("the library's scores are those of Python's trees and network",
-                  np.ptp(network.score(read)) > 0.1 and np.allclose(scorer.score(workload, sequences), expected, atol=1e-5))
+                  np.ptp(network.score(read)) > 0.1 and np.allclose(found, expected, atol=1e-5))
 
     if importlib.util.find_spec("torch"):
         test_network_training(random)
@@ -229,16 +231,20 @@ def test_network_training(random):
     check("what does not vary changes nothing", np.array_equal(
         found.score(groups[0][0]), found.score(groups[0][0] + np.float32([0, 0, 0, 9]))))
     short = dataclasses.replace(settings, epochs=3)
-    first, again, other = (score_network.train(groups, one) for one in (short, short, dataclasses.replace(short, seed=5)))
-    same = [np.array_equal(first.tensors()[name], third.tensors()[name]) for third in (again, other) for name in first.tensors()]
-    check("the same settings give the same network, another seed another one", all(same[:9]) and not all(same[9:]))
-    check("the shapes of the bundle", [values.shape for values in first.tensors().values()] ==
+    first, again, other, halved = (score_network.train(groups, dataclasses.replace(short, **change)).tensors()
+                                   for change in ({}, {}, {"seed": 5}, {"weight": 0.5}))
+    check("the same settings give the same network, another seed another one",
+          all(np.array_equal(first[name], again[name]) for name in first) and
+          not np.array_equal(first["0.weight"], other["0.weight"]))
+    check("the weight in the sum is in the last layer", all(
+        np.array_equal(halved[name], values * (0.5 if name.startswith("2") else 1)) for name, values in first.items()))
+    check("the shapes of the bundle", [values.shape for values in first.values()] ==
           [(4,), (4,), (1,), (32, 4), (32,), (32, 32), (32,), (1, 32), (1,)] and
-          {str(values.dtype) for values in first.tensors().values()} == {"float32"})
+          {str(values.dtype) for values in first.values()} == {"float32"})
 
     pool = [dataset.Operator(str(i), pathlib.Path("none"), str(i), [], 0) for i in range(len(groups))]
     rows = ranker.cross_validate(pool, groups, [i % 3 for i in range(len(groups))], list("abcd"),
-                                 ranker.Settings(rounds=20, columns=1.0), dataclasses.replace(short, epochs=60), seeds=1)
+                                 ranker.Settings(rounds=20, columns=1.0), settings, seeds=1)
     figures = {part: metrics.mean(table)["pairwise"] for part, table in rows.items()}
     check(f"cross-validated: {figures}", list(figures) == ["trees", "network", "trees and network"] and
           all(len(table) == len(groups) for table in rows.values()) and min(figures.values()) > 0.8 and
