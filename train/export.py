@@ -7,9 +7,21 @@ import xgboost
 from safetensors.numpy import save
 
 
-def write(directory, tokenizer, encoder, window, kinds, projection, transition, features, booster, training):
+def put_score_network(directory, manifest, network):
+    """Writes the network, or removes the one that is there, and tells the manifest. A bundle with one has format
+    version 2, so that a library which would leave the network out refuses it."""
+    path = pathlib.Path(directory) / "score_network.safetensors"
+    manifest["format_version"] = 2 if network else 1
+    manifest.pop("score_network", None)
+    path.unlink(missing_ok=True)
+    if network:
+        manifest["score_network"] = True
+        path.write_bytes(save(network.tensors()))
+
+
+def write(directory, tokenizer, encoder, window, kinds, projection, transition, features, booster, network, training):
     """tokenizer: tokenizers.Tokenizer; encoder: RobertaModel; window: (length, stride); projection: [latent][hidden];
-    transition: numpy tensors."""
+    transition: numpy tensors; network: score_network.Network or None."""
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     latent = int(transition["kind_embedding"].shape[1])
@@ -17,6 +29,7 @@ def write(directory, tokenizer, encoder, window, kinds, projection, transition, 
                 "window": {"length": window[0], "stride": window[1]},
                 "pooling": {"projection": True, "normalize": True}, "actions": kinds, "activation": "relu",
                 "features": list(features), "training": training}
+    put_score_network(directory, manifest, network)
     (directory / "model.json").write_text(json.dumps(manifest, indent=1) + "\n")
     tokenizer.save(str(directory / "tokenizer.json"))
     settings = encoder.config.to_dict()
@@ -43,4 +56,4 @@ def write_encoder(directory, tokenizer, encoder, window):
                   "beta": np.zeros(1, np.float32)}
     booster = xgboost.train({"max_depth": 1}, xgboost.DMatrix(np.zeros((2, 1)), np.zeros(2), feature_names=["length"]), 1)
     write(directory, tokenizer, encoder, window, [{"kind": "none", "slots": []}], np.eye(size, dtype=np.float32),
-          transition, ["length"], booster, {})
+          transition, ["length"], booster, None, {})

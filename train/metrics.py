@@ -87,6 +87,12 @@ def of_workload(times, scores):
     return _row(times, lambda k, f: f(best_of_first(times, scores, k)), pairwise(times, scores), ndcg(times, scores))
 
 
+def of_seeds(times, scores_by_seed):
+    """The same for a model that was trained with several seeds: the mean over them."""
+    rows = [of_workload(times, scores) for scores in scores_by_seed]
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
 def random_order(times):
     """Expectation of `of_workload` over all orders. P(the i-th fastest is the best of k) = C(n-1-i, k-1) / C(n, k)."""
     times = np.sort(times)

@@ -1,4 +1,5 @@
-"""The ranker: XGBoost trees that order the schedules of one workload on one machine.
+"""The ranker: XGBoost trees that order the schedules of one workload on one machine, and the score network beside them
+(score_network.py): a score is the trees' margin, or with a network their sum.
 
 Groups are (machine, operator). The relevance of a schedule is its speed relative to the best of its group:
 
@@ -11,12 +12,15 @@ Groups are (machine, operator). The relevance of a schedule is its speed relativ
 
 Folds are by operator, and metrics are those of metrics.py.
 """
+import collections
 import dataclasses
 
 import numpy as np
 import xgboost
 
+import dataset
 import metrics
+import score_network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,24 +101,76 @@ def train(groups, names, settings):
                          obj=pair_gradients(groups, settings.top) if own else None)
 
 
-def score(booster, features, names):
-    return booster.predict(xgboost.DMatrix(features, feature_names=list(names)), output_margin=True)
+def score(booster, features, names, network=None):
+    margin = booster.predict(xgboost.DMatrix(features, feature_names=list(names)), output_margin=True)
+    return margin + network.score(features) if network else margin
 
 
 def evaluate(booster, groups, names):
     return [metrics.of_workload(times, score(booster, features, names)) for features, times in groups]
 
 
-def cross_validate(groups, fold_of, names, settings, seeds=4):
-    """Mean metrics over all groups, each predicted by trees that never saw its fold, and over seeds: with a few dozen
-    operators one seed's top-1 moves by 0.03."""
-    rows = []
+def select(groups, names, wanted):
+    columns = [names.index(name) for name in wanted]
+    return [(rows[:, columns], times) for rows, times in groups]
+
+
+def fit(operators, groups, names, settings, network=None):
+    """(trees, score network or None, what they read): a bundle lists what its trees read, so they are trained again on
+    just that, and the network (of score_network.Settings) on the same."""
+    learnt = dataset.joined(operators, groups)
+    wanted = used(train(learnt, names, settings))
+    learnt = select(learnt, names, wanted)
+    return train(learnt, wanted, settings), network and score_network.train(learnt, network), wanted
+
+
+def learn(groups, names, settings, network=None):
+    """{part: its scores of rows}: the "trees", and with score_network.Settings also the "network", which learns from
+    the same groups and reads what those trees do, and "trees and network", their sum."""
+    booster = train(groups, names, settings)
+    parts = {"trees": lambda rows: score(booster, rows, names)}
+    if network:
+        read = [names.index(name) for name in used(booster)]
+        beside = score_network.train([(rows[:, read], times) for rows, times in groups], network)
+        parts["network"] = lambda rows: beside.score(rows[:, read])
+        parts["trees and network"] = lambda rows: parts["trees"](rows) + parts["network"](rows)
+    return parts
+
+
+def cross_validate(operators, groups, fold_of, names, settings, network=None, seeds=4):
+    """{part of `learn`: rows}: the metrics of each operator by models that never saw its fold, the mean over seeds: with
+    a few dozen operators one seed's top-1 moves by 0.03."""
+    found = collections.defaultdict(lambda: [[] for _ in groups])
     for fold in sorted(set(fold_of)):
-        inside = [group for group, f in zip(groups, fold_of) if f != fold]
-        outside = [group for group, f in zip(groups, fold_of) if f == fold]
-        for seed in range(settings.seed, settings.seed + seeds):
-            rows += evaluate(train(inside, names, dataclasses.replace(settings, seed=seed)), outside, names)
-    return metrics.mean(rows)
+        inside = [i for i, f in enumerate(fold_of) if f != fold]
+        outside = [i for i, f in enumerate(fold_of) if f == fold]
+        learnt = dataset.joined([operators[i] for i in inside], [groups[i] for i in inside])
+        for seed in range(seeds):
+            models = [one and dataclasses.replace(one, seed=one.seed + seed) for one in (settings, network)]
+            for part, scores in learn(learnt, names, *models).items():
+                for i in outside:
+                    found[part][i].append(scores(groups[i][0]))
+    return {part: [metrics.of_seeds(times, scores) for (_, times), scores in zip(groups, by_group)]
+            for part, by_group in found.items()}
+
+
+def cross_validation(operators, groups, fold_of, names, arms, settings, network=None):
+    """{label: figures} for the manifest, printed on the way. `arms` are {label: names that the trees may read}; the
+    first is what is to be released, so that one is tried with the network too."""
+    result = {}
+    for label, wanted in arms.items():
+        found = cross_validate(operators, select(groups, names, wanted), fold_of, wanted, settings,
+                               None if result else network)
+        for part, rows in found.items():
+            name = label if part == "trees" else f"{label}, {part}"
+            result[name] = metrics.known(metrics.mean(rows))
+            print("cross-validation,", name, result[name], flush=True)
+        if "network" in found:
+            gains = {name: metrics.difference(found["trees and network"], found["trees"], name)
+                     for name in ("top1", "top5", "pairwise", "ndcg10")}
+            print("the network adds", ", ".join("{} {:+.3f} ({:+.3f} .. {:+.3f})".format(name, *gain)
+                                                for name, gain in gains.items()), flush=True)
+    return result
 
 
 def informative(groups, names):

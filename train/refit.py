@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Trains a bundle's ranker anew on more records and keeps its encoder and transition: a minute, no TVM, no replay.
+"""Trains a bundle's ranker anew on more records and keeps its encoder and transition: two minutes, no TVM, no replay.
 
     python train/refit.py --bundle weights/default --out bundle DATA...
 
 The states that the trees read come from the C library as it will compute them. Kinds of actions whose arguments do not
 move the latent state get the slots that the records show, and kinds that the bundle does not know are added; the trees
-read both, while the state, which only train.py can teach, stays as it is. Learns from the training part of the split
+read both, while the state, which only train.py can teach, stays as it is. The score network, which reads what the trees
+do, is learnt anew too, or for the first time; --no-network leaves it out. Learns from the training part of the split
 and says how the result does on the validation part; --with-validation learns from both.
 """
 import argparse
@@ -16,14 +17,16 @@ import shutil
 import sys
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 import actions
 import dataset
 import evaluate
+import export
 import features
 import metrics
 import ranker
+import score_network
 import split
 
 COPIED = ("config.json", "tokenizer.json", "encoder.safetensors")
@@ -66,23 +69,21 @@ def build_groups(operators, ends, vocabulary, names):
                        zip(operator.candidates, latent)]), operator.times) for operator, latent in zip(operators, ends)]
 
 
-def narrowed(groups, names, wanted):
-    columns = [names.index(name) for name in wanted]
-    return [(rows[:, columns], times) for rows, times in groups], wanted
-
-
-def check(library, bundle, operators, groups, names):
-    """The C library's features against those that the trees learnt from."""
-    worst = 0.0
+def check(library, bundle, operators, groups, scored):
+    """The C library's features against those of training, and its scores against scored(features), on every sixteenth
+    candidate."""
+    worst_feature, worst_score = 0.0, 0.0
     with library.model(bundle) as model, model.actions() as table, model.scorer(table, {}) as scorer:
         for operator, (rows, _) in zip(operators, groups):
             with model.workload(operator.text) as workload:
-                for candidate, row in list(zip(operator.candidates, rows))[::16]:
-                    found = scorer.features(workload, table.intern(candidate.actions))
-                    worst = max(worst, float(np.abs(found - row).max()))
-    if worst > 1e-3:
-        raise SystemExit(f"the C library computes other features than training did: {worst}")
-    print(f"the C library's features are within {worst:.1e} of training's")
+                some = [table.intern(candidate.actions) for candidate in operator.candidates[::16]]
+                found = scorer.features_batch(workload, some)
+                worst_feature = max(worst_feature, float(np.abs(found - rows[::16]).max()))
+                worst_score = max(worst_score, float(np.abs(scorer.score(workload, some) - scored(found)).max()))
+    print(f"the C library against training: features within {worst_feature:.1e}, scores within {worst_score:.1e}",
+          flush=True)
+    if worst_feature > 1e-3 or worst_score > 1e-3:
+        raise SystemExit("the C library computes other features or scores than training did")
 
 
 def parse_arguments():
@@ -92,6 +93,7 @@ def parse_arguments():
     parser.add_argument("--out", type=pathlib.Path, required=True, help="directory of the new bundle")
     parser.add_argument("--latent", default=None, metavar="I,I", help="coordinates of z_T that the trees may read, or "
                         "none (default: those that the bundle's trees read)")
+    score_network.add_options(parser)
     parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON", help="fields of ranker.Settings")
     dataset.add_choices(parser)
     parser.add_argument("--folds", type=int, default=0, help="cross-validate by clusters first (default: do not)")
@@ -117,30 +119,27 @@ def main():
               [f"z.{int(i)}" for i in arguments.latent.split(",") if i not in ("", "none")])
     names = latent + features.action_names(vocabulary)
     groups = build_groups(operators, predicted_ends(library, source, operators), vocabulary, names)
-    groups, names = narrowed(groups, names, ranker.informative(groups, names))
-    settings = ranker.Settings(**arguments.ranker)
+    names, groups = (wanted := ranker.informative(groups, names)), ranker.select(groups, names, wanted)
+    settings, network = ranker.Settings(**arguments.ranker), score_network.chosen(arguments)
     print(f"{len(operators)} operators, {sum(len(times) for _, times in groups)} schedules, {len(names)} features")
     crossed = {}
     if arguments.folds:
         fold_of = {id(o): k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for o in fold}
         fold_of = [fold_of[id(operator)] for operator in operators]
-        for label, wanted in (("actions and state", names), ("actions alone", [n for n in names if n not in latent])):
-            crossed[label] = metrics.known(ranker.cross_validate(narrowed(groups, names, wanted)[0], fold_of, wanted,
-                                                                 settings))
-            print("cross-validation,", label, crossed[label], flush=True)
-    # The bundle lists what the trees read, so the trees are trained again on just that.
-    learnt = dataset.joined(operators, groups)
-    wanted = ranker.used(ranker.train(learnt, names, settings))
-    booster = ranker.train(narrowed(learnt, names, wanted)[0], wanted, settings)
-    groups, names = narrowed(groups, names, wanted)
+        arms = {**({"actions and state": names} if latent else {}),
+                "actions alone": [name for name in names if name not in latent]}
+        crossed = ranker.cross_validation(operators, groups, fold_of, names, arms, settings, network)
+    booster, beside, wanted = ranker.fit(operators, groups, names, settings, network)
+    names, groups = wanted, ranker.select(groups, names, wanted)
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.out.resolve() != source.resolve():
         for name in COPIED:
             shutil.copyfile(source / name, arguments.out / name)
-    save_file(grown_transition(load_file(source / "transition.safetensors"), len(kinds)),
-              arguments.out / "transition.safetensors")
+    moved = grown_transition(load_file(source / "transition.safetensors"), len(kinds))
+    (arguments.out / "transition.safetensors").write_bytes(save(moved))
     booster.save_model(str(arguments.out / "ranker.json"))
-    refitted = {"date": datetime.date.today().isoformat(), "ranker": vars(settings), "cross_validation": crossed,
+    refitted = {"date": datetime.date.today().isoformat(), "ranker": vars(settings),
+                "score_network": vars(network) if network else None, "cross_validation": crossed,
                 "machines": sorted({operator.machine for operator in operators}),
                 "operators": [operator.name for operator in operators],
                 "signatures": sorted({split.text_of(operator.signature) for operator in operators}),
@@ -150,8 +149,9 @@ def main():
     # The encoder and the transition have seen programs of these, no times.
     refitted["states_of"] = earlier.get("states_of", earlier.get("operators", []))
     manifest.update(actions=kinds, features=names, training={**earlier, **refitted})
+    export.put_score_network(arguments.out, manifest, beside)
     (arguments.out / "model.json").write_text(json.dumps(manifest, indent=1) + "\n")
-    check(library, arguments.out, operators, groups, names)
+    check(library, arguments.out, operators, groups, lambda rows: ranker.score(booster, rows, names, beside))
     if left_out:
         rows = evaluate.evaluate(library, arguments.out, left_out)
         for label, (means, intervals) in evaluate.summary(list(rows.values())).items():

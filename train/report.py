@@ -32,13 +32,15 @@ import metrics  # noqa: E402
 import properties  # noqa: E402
 import ranker  # noqa: E402
 import refit  # noqa: E402
+import score_network  # noqa: E402
 from matplotlib import pyplot  # noqa: E402
 
 LONGEST = 48
 GOALS = {"top1": 0.92, "top5": 0.98, "pairwise": 0.85}  # on families that were learnt from
 TITLES = {"metaschedule": "MetaSchedule features, XGBModel", "store-rank": "MetaSchedule features, LambdaRank",
           "sequence": "attention over actions (TLP)", "actions": "trees on actions alone",
-          "final-text": "oracle: z and properties of the final program", "bundle": "foreloop"}
+          "final-text": "oracle: z and properties of the final program", "bundle": "foreloop",
+          "trees": "without the score network", "network": "the score network alone"}
 
 
 def title(name):
@@ -157,7 +159,8 @@ def data_table(parts):
 # ---- Measurements ---------------------------------------------------------------------------------------------------
 
 def ablations(library, bundle, training, tested, states, settings):
-    """{label: rows}: the ranker trained anew on parts of what it reads, on the training part."""
+    """{label: rows}: the ranker, with a score network if the bundle has one, trained anew on parts of what it reads, on
+    the training part; and the parts of the first one."""
     vocabulary = actions.Vocabulary(actions.derive([c for o in training for c in o.candidates]))
     names = features.action_names(vocabulary)
     everyone = training + tested
@@ -176,6 +179,7 @@ def ablations(library, bundle, training, tested, states, settings):
         real.append(np.stack([properties.of_program(cache.texts[cache.trajectories[c.line][-1][1]])
                               for c in operator.candidates]))
     acting = refit.build_groups(everyone, [[None] * len(o.candidates) for o in everyone], vocabulary, names)
+    network = score_network.Settings(seed=settings.seed) if manifest.get("score_network") else None
     arms = {"actions and z_T, the bundle's coordinates": (True, [z[:, chosen] for z in last])} if chosen else {}
     arms.update({"actions alone (no z)": (True, None),
                  "actions and z_T, all properties": (True, [z[:, counted] for z in last]),
@@ -189,9 +193,12 @@ def ablations(library, bundle, training, tested, states, settings):
         columns = (names if act else []) + ([f"x.{i}" for i in range(extra[0].shape[1])] if extra else [])
         inside, outside = groups[:len(training)], groups[len(training):]
         wanted = ranker.informative(inside, columns)
-        inside, outside = (refit.narrowed(part, columns, wanted)[0] for part in (inside, outside))
-        booster = ranker.train(dataset.joined(training, inside), wanted, settings)
-        result[label] = compare.rows_of(tested, [[ranker.score(booster, rows, wanted) for rows, _ in outside]])
+        inside, outside = (ranker.select(part, columns, wanted) for part in (inside, outside))
+        parts = ranker.learn(dataset.joined(training, inside), wanted, settings, network)
+        found = {part: compare.rows_of(tested, [[scores(rows) for rows, _ in outside]])
+                 for part, scores in parts.items()}
+        whole = found.pop("trees and network" if network else "trees")
+        result.update({label: whole} if result else {label: whole, **{TITLES[part]: found[part] for part in found}})
     return result
 
 
@@ -367,7 +374,8 @@ Which pairs are lost: share in the right order by the ratio of their two times.
 def parts_section(arms, machines, seeds):
     return f"""## What each part contributes
 
-The ranker trained anew on part of what it reads, on the training part, mean of {seeds} seeds; validation.
+The ranker trained anew on part of what it reads, or as a part of itself, on the training part, mean of {seeds} seeds;
+validation.
 
 {metric_table(arms)}
 {difference_table(arms, next(iter(arms)))}

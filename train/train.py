@@ -34,6 +34,7 @@ import features
 import metrics
 import properties
 import ranker
+import score_network
 import split
 import tokenizer
 import transition
@@ -68,6 +69,7 @@ def parse_arguments():
     parser.add_argument("--intermediate", type=int, default=3,
                         help="states encoded for each schedule between the first and the last (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=40, help="of the transition (default %(default)s)")
+    score_network.add_options(parser)
     parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON",
                         help='fields of ranker.Settings, such as {"objective": "rank:pairwise"}')
     parser.add_argument("--folds", type=int, default=5, help="of the ranker's cross-validation (default %(default)s)")
@@ -219,27 +221,28 @@ def build_groups(operators, vocabulary, names, ends=None):
     return groups
 
 
-def select(groups, names, wanted):
-    columns = [names.index(name) for name in wanted]
-    return [(rows[:, columns], times) for rows, times in groups]
-
-
-def check(library, bundle, operators, trajectories, mover, vocabulary, names):
-    """Compares the bundle as the C library reads it with Python's states and features, on every eighth candidate."""
+def check(library, bundle, operators, trajectories, mover, vocabulary, names, scored):
+    """Compares the bundle as the C library reads it with Python's states, features and scores (`scored`: of rows), on
+    every eighth candidate."""
     start = trajectories.states[trajectories.target[:, 0]].numpy()
     ends = transition.end_states(mover, start, vocabulary, list(trajectories.ids))
-    worst_z, worst_feature = 0.0, 0.0
+    worst = {"z_0": 0.0, "features": 0.0, "scores": 0.0}
+
+    def differ(what, found, expected):
+        worst[what] = max(worst[what], float(np.abs(found - expected).max()))
+
     with library.model(bundle) as model, model.actions() as table, model.scorer(table, {}) as scorer:
         for at, (rows, _) in enumerate(build_groups(operators, vocabulary, names, ends)):
             with model.workload(operators[at].text) as workload:
-                first = np.flatnonzero(trajectories.workload == at)[0]
-                worst_z = max(worst_z, np.abs(workload.latent(start.shape[1]) - start[first]).max())
-                for candidate, row in list(zip(operators[at].candidates, rows))[::8]:
-                    found = scorer.features(workload, table.intern(candidate.actions))
-                    worst_feature = max(worst_feature, np.abs(found - row).max())
-    print(f"the C library against Python: z_0 within {worst_z:.1e}, features within {worst_feature:.1e}", flush=True)
-    if worst_z > 1e-4 or worst_feature > 1e-3:
-        raise SystemExit("the C library computes other states or features than training did")
+                differ("z_0", workload.latent(start.shape[1]), start[np.flatnonzero(trajectories.workload == at)[0]])
+                some = [table.intern(candidate.actions) for candidate in operators[at].candidates[::8]]
+                found = scorer.features_batch(workload, some)
+                differ("features", found, rows[::8])
+                differ("scores", scorer.score(workload, some), scored(found))
+    print("the C library against Python: "
+          + ", ".join(f"{what} within {error:.1e}" for what, error in worst.items()), flush=True)
+    if worst["z_0"] > 1e-4 or worst["features"] > 1e-3 or worst["scores"] > 1e-3:
+        raise SystemExit("the C library computes other states, features or scores than training did")
 
 
 def main():
@@ -279,18 +282,14 @@ def main():
     plain = features.action_names(vocabulary)
     names = [f"z.{properties.NAMES.index(name)}" for name in RANKED] + plain
     groups = build_groups(operators, vocabulary, names, ends)
-    names, groups = (wanted := ranker.informative(groups, names)), select(groups, names, wanted)
+    names, groups = (wanted := ranker.informative(groups, names)), ranker.select(groups, names, wanted)
     settings = ranker.Settings(seed=arguments.seed, **arguments.ranker)
-    validation = {}
-    for label, wanted in (("actions and state", names), ("actions alone", [n for n in names if n in plain]),
-                          ("state alone", [n for n in names if n not in plain])):
-        found = ranker.cross_validate(select(groups, names, wanted), fold_of, wanted, settings)
-        validation[label] = metrics.known(found)
-        print("cross-validation,", label, validation[label], flush=True)
-    # The bundle lists what the trees read, so the trees are trained again on just that.
-    learnt = dataset.joined(operators, groups)
-    wanted = ranker.used(ranker.train(learnt, names, settings))
-    booster = ranker.train(select(learnt, names, wanted), wanted, settings)
+    network = score_network.chosen(arguments, arguments.seed)
+    alone = [name for name in names if name in plain]
+    validation = ranker.cross_validation(operators, groups, fold_of, names, {
+        "actions and state": names, "actions alone": alone,
+        "state alone": [name for name in names if name not in plain]}, settings, network)
+    booster, beside, wanted = ranker.fit(operators, groups, names, settings, network)
     lap("ranker")
     training = {"date": datetime.date.today().isoformat(), "note": arguments.note,
                 "machines": sorted({operator.machine for operator in operators}),
@@ -300,7 +299,8 @@ def main():
                 "seed": arguments.seed, "encoder_steps": arguments.steps,
                 "encoder_losses": dict(zip(("contrast", "order", "property"), np.round(history[-1][1:], 4).tolist())
                                        if history else ()),
-                "ranker": vars(settings), "seconds": seconds, "cross_validation": validation,
+                "ranker": vars(settings), "score_network": vars(network) if network else None, "seconds": seconds,
+                "cross_validation": validation,
                 "packages": {name: importlib.metadata.version(name) for name in PACKAGES}}
     if arguments.begin_with:  # whose programs the encoder has seen before; of no steps, all that it has seen
         earlier = json.loads((arguments.begin_with / "model.json").read_text()).get("training", {})
@@ -308,11 +308,11 @@ def main():
         training["encoder_of"] = sorted({*seen, *(training["operators"] if arguments.steps else ())})
     parts = (words, model, (arguments.window, arguments.stride), vocabulary.kinds,
              projection(z.shape[1]),
-             transition.tensors(mover, vocabulary), wanted, booster)
+             transition.tensors(mover, vocabulary), wanted, booster, beside)
     export.write(arguments.bundle, *parts, training)
-    check(library, arguments.bundle, operators, trajectories, mover, vocabulary, wanted)
-    alone = [name for name in names if name in plain]
-    baseline = ranker.train(select(learnt, names, alone), alone, settings)
+    check(library, arguments.bundle, operators, trajectories, mover, vocabulary, wanted,
+          lambda rows: ranker.score(booster, rows, wanted, beside))
+    baseline = ranker.train(dataset.joined(operators, ranker.select(groups, names, alone)), alone, settings)
     training["test"] = {}
     for label, tested in [("validation" if arguments.leave_out is None else "left_out", left_out)] + [
                 (pathlib.Path(paths.split(",")[0]).name, dataset.read_operators(library, paths.split(",")))

@@ -1,11 +1,13 @@
-"""What training measures with: metrics against a plain reference, the split's promise, how peers are named, and that all
-of it can go wrong."""
+"""What training measures with: metrics against a plain reference, the split's promise, how peers are named, the score
+network (its training where there is torch), and that all of it can go wrong."""
 import argparse
 import dataclasses
+import importlib.util
 import itertools
 import math
 import pathlib
 import sys
+import tempfile
 
 import numpy as np
 
@@ -14,6 +16,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train" / "
 import compare  # noqa: E402
 import dataset  # noqa: E402
 import metrics  # noqa: E402
+import random_bundle  # noqa: E402
+import ranker  # noqa: E402
+import score_network  # noqa: E402
 import split  # noqa: E402
 
 passed = failed = 0
@@ -163,9 +168,93 @@ def test_sets():
           not any(split.near(key, tested) for key in added))
 
 
+def plain_score(network, row):
+    """The definition in weights/FORMAT.md, one number at a time."""
+    limit = float(network.limit[0])
+    values = [min(max((float(x) - float(shift)) * float(scale), -limit), limit)
+              for x, shift, scale in zip(row, network.shift, network.scale)]
+    for number, (weight, bias) in enumerate(network.layers):
+        values = [max(x, 0.0) for x in values] if number else values
+        values = [float(b) + sum(float(w) * x for w, x in zip(line, values)) for line, b in zip(weight, bias)]
+    return values[0]
+
+
+def test_network():
+    random = np.random.default_rng(5)
+    rows = (random.normal(3, 2, (40, 7)) * [1, 10, 0, 1, 1, 1e-3, 1]).astype(np.float32)
+    rows[:, 3] = 7
+    shift, scale = score_network.standardisation(rows)
+    check("what does not vary is not read", (scale == 0).tolist() == [False, False, True, True, False, False, False])
+    normal = (rows - shift) * scale
+    check("the other columns are standardised", np.allclose(normal[:, scale > 0].mean(0), 0, atol=1e-5) and
+          np.allclose(normal[:, scale > 0].std(0), 1, atol=1e-5))
+    layers = [(random.normal(size=(out, into)).astype(np.float32), random.normal(size=out).astype(np.float32))
+              for into, out in ((7, 5), (5, 3), (3, 1))]
+    network = score_network.Network(shift, scale, np.float32([1.5]), layers)
+    far = np.concatenate([rows, rows * 100])
+    plain = [plain_score(network, row) for row in far]
+    check("the network's scores", np.allclose(network.score(far), plain, rtol=1e-5, atol=1e-5))
+
+    # The library's scores of a bundle whose network this is, the features being whatever they are.
+    library = dataset.fl.load()
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = random_bundle.make(folder, 3, kinds=4, layers=1, features=7, network=[5, 3])
+        random_bundle.write_safetensors(pathlib.Path(folder) / "score_network.safetensors", network.tensors())
+        booster = ranker.xgboost.Booster(model_file=folder + "/ranker.json")
+        with library.model(folder) as model, model.actions() as table, model.scorer(table, {}) as scorer, \
+                model.workload(latent=random.normal(size=model.info["latent_size"]).astype(np.float32)) as workload:
+            sequences = [table.intern([random_bundle.random_action(random, manifest["actions"]) for _ in range(6)])
+                         for _ in range(200)]
+            read = scorer.features_batch(workload, sequences)
+            expected = ranker.score(booster, read, manifest["features"], network)
+            found = scorer.score(workload, sequences)
+            check("the library's scores are those of Python's trees and network",
+                  np.ptp(network.score(read)) > 0.1 and np.allclose(found, expected, atol=1e-5))
+
+    if importlib.util.find_spec("torch"):
+        test_network_training(random)
+    else:
+        print("without torch: the network's training is not tested")
+
+
+def test_network_training(random):
+    # Only a product of two columns decides, which nothing linear tells.
+    groups = []
+    for n in random.integers(10, 40, 24):
+        rows = random.normal(size=(n, 4)).astype(np.float32)
+        rows[:, 3] = 1
+        groups.append((rows, np.exp(-rows[:, 0] * rows[:, 1] + 0.01 * random.normal(size=n))))
+    settings = score_network.Settings(width=32, epochs=60, batch=3, seed=4)
+    found = score_network.train(groups[:16], settings)
+    pairs = np.mean([metrics.pairwise(times, found.score(rows)) for rows, times in groups[16:]])
+    check(f"the network learns what acts together: {pairs:.3f} of the pairs", pairs > 0.85)
+    check("what does not vary changes nothing", np.array_equal(
+        found.score(groups[0][0]), found.score(groups[0][0] + np.float32([0, 0, 0, 9]))))
+    short = dataclasses.replace(settings, epochs=3)
+    first, again, other, halved = (score_network.train(groups, dataclasses.replace(short, **change)).tensors()
+                                   for change in ({}, {}, {"seed": 5}, {"weight": 0.5}))
+    check("the same settings give the same network, another seed another one",
+          all(np.array_equal(first[name], again[name]) for name in first) and
+          not np.array_equal(first["0.weight"], other["0.weight"]))
+    check("the weight in the sum is in the last layer", all(
+        np.array_equal(halved[name], values * (0.5 if name.startswith("2") else 1)) for name, values in first.items()))
+    check("the shapes of the bundle", [values.shape for values in first.values()] ==
+          [(4,), (4,), (1,), (32, 4), (32,), (32, 32), (32,), (1, 32), (1,)] and
+          {str(values.dtype) for values in first.values()} == {"float32"})
+
+    pool = [dataset.Operator(str(i), pathlib.Path("none"), str(i), [], 0) for i in range(len(groups))]
+    rows = ranker.cross_validate(pool, groups, [i % 3 for i in range(len(groups))], list("abcd"),
+                                 ranker.Settings(rounds=20, columns=1.0), settings, seeds=1)
+    figures = {part: metrics.mean(table)["pairwise"] for part, table in rows.items()}
+    check(f"cross-validated: {figures}", list(figures) == ["trees", "network", "trees and network"] and
+          all(len(table) == len(groups) for table in rows.values()) and min(figures.values()) > 0.8 and
+          figures["trees and network"] > min(figures.values()))
+
+
 test_metrics()
 test_split()
 test_sets()
 test_peers()
+test_network()
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)

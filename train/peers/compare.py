@@ -187,11 +187,8 @@ def gather(library, arguments, training, tested):
 
 def rows_of(operators, scores_by_seed):
     """A row of metrics for each operator, the mean over the seeds."""
-    rows = []
-    for i, operator in enumerate(operators):
-        seeds = [metrics.of_workload(operator.times, scores[i]) for scores in scores_by_seed]
-        rows.append({key: float(np.mean([row[key] for row in seeds])) for key in seeds[0]})
-    return rows
+    return [metrics.of_seeds(operator.times, [scores[i] for scores in scores_by_seed])
+            for i, operator in enumerate(operators)]
 
 
 def table_of(operators, found):

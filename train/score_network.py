@@ -1,0 +1,123 @@
+"""The score network: a small multilayer perceptron over the columns that the trees read, added to their margin.
+
+It learns by itself, not what the trees leave open: models that err differently add up to more than either
+(EXPERIMENTS.md, "A network beside the trees"). Groups are the ranker's: [(features [n][f], times [n])]. The loss is
+listwise: the cross entropy between the softmax of a group's scores and that of its log speeds / temperature, all groups
+alike. So a score is about a log speed, on one scale for all groups and for the margin that it is added to.
+
+The hardware has no columns here, as in all of this training: with fewer than three kinds of machine a network would
+tell the groups apart by them, and nothing else.
+"""
+import dataclasses
+import json
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    width: int = 64
+    layers: int = 2  # hidden ones
+    epochs: int = 20
+    batch: int = 4  # groups, of like sizes
+    rate: float = 2e-3  # the highest of AdamW's one cycle
+    decay: float = 0.01
+    temperature: float = 0.5
+    limit: float = 4.0  # standard deviations from the mean at which a column is cut off
+    weight: float = 1.0  # of the network in the sum, folded into its last layer
+    seed: int = 0
+
+
+def add_options(parser):
+    """The options of `chosen`."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--network", type=json.loads, default={}, metavar="JSON",
+                       help='fields of score_network.Settings, such as {"weight": 0.5}')
+    which.add_argument("--no-network", action="store_true", help="trees alone, without a score network")
+
+
+def chosen(arguments, seed=0):
+    """The Settings that the options ask for, None for no network."""
+    return None if arguments.no_network else Settings(**{"seed": seed, **arguments.network})
+
+
+@dataclasses.dataclass
+class Network:
+    """What score_network.safetensors holds (weights/FORMAT.md), all of it float32: x' = (x - shift) * scale, cut off at
+    limit on both sides, then layers (weight [out][in], bias [out]) with relu between them."""
+    shift: np.ndarray
+    scale: np.ndarray
+    limit: np.ndarray
+    layers: list
+
+    def standardised(self, rows):
+        return np.clip((rows - self.shift) * self.scale, -self.limit, self.limit)
+
+    def score(self, rows):
+        """float32[n] of float32[n][f]."""
+        values = self.standardised(rows)
+        for number, (weight, bias) in enumerate(self.layers):
+            values = (np.maximum(values, 0) if number else values) @ weight.T + bias
+        return values[:, 0]
+
+    def tensors(self):
+        result = {"shift": self.shift, "scale": self.scale, "limit": self.limit}
+        for number, (weight, bias) in enumerate(self.layers):
+            result.update({f"{number}.weight": weight, f"{number}.bias": bias})
+        return {name: np.ascontiguousarray(values) for name, values in result.items()}
+
+
+def standardisation(rows):
+    """(shift, scale) float32[f] of columns; one that does not vary has the scale 0: it is not read."""
+    rows = rows.astype(np.float64)
+    deviation = rows.std(0)
+    scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 1e-6)
+    return rows.mean(0).astype(np.float32), scale.astype(np.float32)
+
+
+def train(groups, settings):
+    """The Network that orders the groups: the same one for the same groups and settings."""
+    import torch  # here, because all but the training does without it
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums have one order; a network of this size is no faster with more
+    try:
+        shift, scale = standardisation(np.concatenate([rows for rows, _ in groups]))
+        network = Network(shift, scale, np.float32([settings.limit]), [])
+        network.layers = _layers(torch, [(network.standardised(rows), np.log(times.min() / times).astype(np.float32))
+                                         for rows, times in groups], settings)
+        return network
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _layers(torch, data, settings):
+    """[(weight, bias)] learnt from [(columns [n][f], log speeds [n])]."""
+    random, generator = np.random.default_rng(settings.seed), torch.Generator().manual_seed(settings.seed)
+    sizes = [data[0][0].shape[1], *[settings.width] * settings.layers, 1]
+    parameters = [((torch.rand(shape, generator=generator) * 2 - 1) / inputs ** 0.5).requires_grad_()
+                  for inputs, outputs in zip(sizes, sizes[1:]) for shape in ((outputs, inputs), (outputs,))]
+    layers = list(zip(parameters[::2], parameters[1::2]))
+    steps = settings.epochs * -(-len(data) // settings.batch)
+    optimiser = torch.optim.AdamW(parameters, lr=settings.rate, weight_decay=settings.decay, foreach=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.rate, total_steps=steps)
+    data = [(torch.from_numpy(columns), torch.from_numpy(logs)) for columns, logs in data]
+    for _ in range(settings.epochs):
+        # Batches of groups with like sizes, others in each epoch: padding costs time, and nothing else.
+        order = np.argsort([len(logs) * (1 + 0.3 * random.random()) for _, logs in data], kind="stable")
+        batches = [[data[i] for i in order[at:at + settings.batch]] for at in range(0, len(order), settings.batch)]
+        for number in random.permutation(len(batches)):
+            values, logs = (torch.nn.utils.rnn.pad_sequence(part, batch_first=True, padding_value=padding)
+                            for part, padding in zip(zip(*batches[number]), (0.0, -np.inf)))
+            for place, (weight, bias) in enumerate(layers):
+                values = torch.nn.functional.linear(torch.relu(values) if place else values, weight, bias)
+            scores = torch.log_softmax(values[:, :, 0].masked_fill(logs == -np.inf, -1e9), 1)
+            loss = -(torch.softmax(logs / settings.temperature, 1) * scores).sum(1).mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+    with torch.no_grad():
+        for part in layers[-1]:
+            part *= settings.weight
+    return [tuple(part.detach().numpy() for part in layer) for layer in layers]
