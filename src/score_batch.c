@@ -4,9 +4,10 @@
  *   1. In groups of 16, each candidate takes its steps from what it shares with its forerunners on (the products and
  *      aggregates of a state, everything but the sum of d).
  *   2. Slice by slice of z, all groups form that slice of the sums and finish it, and each block of four groups makes
- * the trees' codes of it. The slice of all actions stays in the second-level cache meanwhile, which whole rows of d
+ *      the trees' codes of it. The slice of all actions stays in the second-level cache meanwhile, which whole rows of d
  *      would not; and so do the codes, which values would not.
- *   3. The trees run over the blocks' codes.
+ *   3. The trees run over the blocks' codes, and the score network, where the model has one, over their values: these
+ *      are kept then, and chunks are smaller for it.
  */
 #include "common/error.h"
 #include "gbdt/model.h"
@@ -92,7 +93,7 @@ static void known_lengths(const batch *all, size_t first, size_t own, float leng
 
 /* ---- Features ---- */
 
-/* The values of lanes begin <= i < end are in `block`: makes their codes. */
+/* The values of lanes begin <= i < end are in `block`: copies those that stand for several, and makes their codes. */
 static void code_lanes(const foreloop_scorer *scorer, size_t begin, size_t end, float *block, size_t count,
                        int8_t *codes) {
     for (size_t lane = begin; lane < end; lane++) {
@@ -101,16 +102,19 @@ static void code_lanes(const foreloop_scorer *scorer, size_t begin, size_t end, 
             float *const own = block + (size_t)value * BLOCK;
             if (value != first)
                 memcpy(own, block + (size_t)first * BLOCK, BLOCK * sizeof *own);
-            foreloop_gbdt_code_value(&scorer->coding, value, own, count, codes);
+            if (value < scorer->tree_values)
+                foreloop_gbdt_code_value(&scorer->coding, value, own, count, codes);
         }
     }
 }
 
 /* The same for the values of no lane. */
 static void code_own(const foreloop_scorer *scorer, const float *block, size_t count, int8_t *codes) {
-    for (size_t i = 0; i < scorer->own_count; i++)
-        foreloop_gbdt_code_value(&scorer->coding, scorer->own_values[i], block + (size_t)scorer->own_values[i] * BLOCK,
-                                 count, codes);
+    for (size_t i = 0; i < scorer->own_count; i++) {
+        const uint32_t value = scorer->own_values[i];
+        if (value < scorer->tree_values)
+            foreloop_gbdt_code_value(&scorer->coding, value, block + (size_t)value * BLOCK, count, codes);
+    }
 }
 
 static void write_lengths(const foreloop_scorer *scorer, const float lengths[GROUP], float *block) {
@@ -132,6 +136,26 @@ static void finish_states(foreloop_scorer *scorer, const float *states, const fl
     write_lengths(scorer, lengths, block);
 }
 
+/* ---- Scores ---- */
+
+/* Of a block whose codes are made: the trees' margins, and the network's outputs added to them. */
+static void score_block(const foreloop_scorer *scorer, const int8_t *codes, const float *block, size_t count,
+                        float *scores) {
+    foreloop_gbdt_margin_codes(&scorer->coding, codes, block, BLOCK, count, scores);
+    if (scorer->model->has_network)
+        foreloop_score_network_add_block(&scorer->model->network, block, scorer->network_values, count,
+                                         scorer->network_scratch, scores);
+}
+
+/* The same of one row. */
+static float score_row(const foreloop_scorer *scorer, const float *row) {
+    const float margin = foreloop_gbdt_margin(scorer->ranker.gbdt, row);
+    return scorer->model->has_network
+               ? margin + foreloop_score_network_row(&scorer->model->network, row, scorer->network_columns,
+                                                     scorer->network_scratch)
+               : margin;
+}
+
 static float score_state(foreloop_scorer *scorer, const float *state, float length) {
     const foreloop_transh_program *program = &scorer->program;
     float *row = scorer->row, *z = scorer->complete;
@@ -145,7 +169,7 @@ static float score_state(foreloop_scorer *scorer, const float *state, float leng
     }
     for (size_t i = 0; i < scorer->length_count; i++)
         row[scorer->value_columns[scorer->own_values[i]]] = length;
-    return foreloop_gbdt_margin(scorer->ranker.gbdt, row);
+    return score_row(scorer, row);
 }
 
 void foreloop_score_states(foreloop_scorer *scorer, const float *const *states, const float *lengths, size_t count,
@@ -168,7 +192,7 @@ void foreloop_score_states(foreloop_scorer *scorer, const float *const *states, 
     }
     code_lanes(scorer, 0, scorer->program.latent + scorer->program.aggregates, block, count, scorer->codes);
     code_own(scorer, block, count, scorer->codes);
-    foreloop_gbdt_margin_codes(&scorer->coding, scorer->codes, block, BLOCK, count, scores);
+    score_block(scorer, scorer->codes, block, count, scores);
 }
 
 /* ---- Batches ---- */
@@ -177,7 +201,7 @@ void foreloop_score_states(foreloop_scorer *scorer, const float *const *states, 
 enum { GROUPS = BLOCK / GROUP /* of a block */ };
 
 static float *block_values(const foreloop_scorer *scorer, size_t block) {
-    return scorer->blocks + (scorer->coding.reads_values ? block : 0) * (scorer->value_count + 1) * BLOCK;
+    return scorer->blocks + (scorer->keeps_values ? block : 0) * (scorer->value_count + 1) * BLOCK;
 }
 
 static int8_t *block_codes(const foreloop_scorer *scorer, size_t block) {
@@ -274,9 +298,8 @@ static size_t score_chunk(foreloop_scorer *scorer, batch *all, size_t first, flo
     for (size_t done = 0; done < count; done += BLOCK) {
         if (count - done > BLOCK)
             fetch_codes(scorer, done / BLOCK + 1);
-        foreloop_gbdt_margin_codes(&scorer->coding, block_codes(scorer, done / BLOCK),
-                                   block_values(scorer, done / BLOCK), BLOCK,
-                                   count - done < BLOCK ? count - done : BLOCK, scores + done);
+        score_block(scorer, block_codes(scorer, done / BLOCK), block_values(scorer, done / BLOCK),
+                    count - done < BLOCK ? count - done : BLOCK, scores + done);
     }
     return count;
 }

@@ -28,8 +28,48 @@ static foreloop_status set_hardware(foreloop_hardware *own, const foreloop_hardw
     return FORELOOP_OK;
 }
 
+/* Which values there are. */
+static foreloop_status list_values(foreloop_scorer *scorer, foreloop_error *error) {
+    const foreloop_model *model = scorer->model;
+    const foreloop_allocator *allocator = &model->allocator;
+    const foreloop_scorer_ranker *ranker = &scorer->ranker;
+    const size_t inputs = model->network.input_count, most = ranker->column_count + inputs;
+    uint32_t *known = foreloop_allocate_zeroed(allocator, model->manifest.plan.count, sizeof *known); /* value + 1 */
+    scorer->value_features = foreloop_allocate(allocator, most, sizeof *scorer->value_features);
+    scorer->value_columns = foreloop_allocate(allocator, most, sizeof *scorer->value_columns);
+    scorer->network_values = foreloop_allocate(allocator, inputs, sizeof *scorer->network_values);
+    scorer->network_columns = foreloop_allocate(allocator, inputs, sizeof *scorer->network_columns);
+    if (!known || !scorer->value_features || !scorer->value_columns || !scorer->network_values ||
+        !scorer->network_columns) {
+        foreloop_release(allocator, known);
+        return foreloop_fail_memory(error, most, sizeof *known, "the scorer's values");
+    }
+    uint32_t count = 0;
+    for (size_t column = 0; column < ranker->column_count; column++) {
+        if (!ranker->reads[column])
+            continue;
+        scorer->value_features[count] = ranker->columns[column];
+        scorer->value_columns[count] = (uint32_t)column;
+        known[ranker->columns[column]] = ++count;
+    }
+    scorer->tree_values = count;
+    for (size_t i = 0; i < inputs; i++) {
+        const uint32_t feature = model->network.features[i];
+        if (!known[feature]) {
+            scorer->value_features[count] = feature;
+            scorer->value_columns[count] = (uint32_t)(ranker->column_count + count - scorer->tree_values);
+            known[feature] = ++count;
+        }
+        scorer->network_values[i] = known[feature] - 1;
+        scorer->network_columns[i] = scorer->value_columns[known[feature] - 1];
+    }
+    scorer->value_count = count;
+    foreloop_release(allocator, known);
+    return FORELOOP_OK;
+}
+
 static size_t room_for_blocks(const foreloop_scorer *scorer) {
-    return scorer->coding.reads_values ? scorer->chunk_blocks : 1;
+    return scorer->keeps_values ? scorer->chunk_blocks : 1;
 }
 
 /* A value of the hardware is the same in all candidates. */
@@ -40,43 +80,42 @@ static void set_number(foreloop_scorer *scorer, size_t value, float number) {
             scorer->blocks[(b * (scorer->value_count + 1) + value) * BLOCK + s] = number;
 }
 
-/* Leads the values that trees read to where they come from. */
+static const foreloop_feature *feature_of(const foreloop_scorer *scorer, size_t value) {
+    return &scorer->model->manifest.plan.features[scorer->value_features[value]];
+}
+
+/* Leads the values to where they come from. */
 static void connect_values(foreloop_scorer *scorer) {
     const foreloop_model *model = scorer->model;
-    const size_t lanes = scorer->program.latent + scorer->program.aggregates;
-    const uint32_t none = (uint32_t)scorer->value_count;
+    const size_t lanes = scorer->program.latent + scorer->program.aggregates, none = scorer->value_count;
     for (size_t i = 0; i < lanes; i++)
-        scorer->lane_values[i] = none;
-    scorer->value_columns[none] = (uint32_t)scorer->ranker.column_count;
-    /* From the last one on, so that lists ascend; the first pass counts lengths, which come before the hardware. */
-    uint32_t value = none;
-    for (size_t column = scorer->ranker.column_count; column-- > 0;) {
-        const foreloop_feature *feature = &model->manifest.plan.features[scorer->ranker.columns[column]];
-        if (!scorer->ranker.reads[column])
-            continue;
-        scorer->value_columns[--value] = (uint32_t)column;
+        scorer->lane_values[i] = (uint32_t)none;
+    /* From the last one on, so that lists ascend; lengths come before the hardware. */
+    for (size_t value = none; value-- > 0;) {
+        const foreloop_feature *feature = feature_of(scorer, value);
         if (feature->source == FORELOOP_FEATURE_LENGTH) {
-            scorer->own_values[scorer->length_count++] = value;
+            scorer->own_values[scorer->length_count++] = (uint32_t)value;
         } else if (feature->source != FORELOOP_FEATURE_HARDWARE) {
             const size_t lane = model->rollout.places[feature->position] +
                                 (feature->source == FORELOOP_FEATURE_LATENT ? 0 : scorer->program.latent);
             scorer->next_values[value] = scorer->lane_values[lane];
-            scorer->lane_values[lane] = value;
+            scorer->lane_values[lane] = (uint32_t)value;
         }
     }
     scorer->own_count = scorer->length_count;
-    for (; value < none; value++) {
-        const uint32_t column = scorer->value_columns[value];
-        const foreloop_feature *feature = &model->manifest.plan.features[scorer->ranker.columns[column]];
+    for (size_t value = 0; value < none; value++) {
+        const foreloop_feature *feature = feature_of(scorer, value);
         if (feature->source != FORELOOP_FEATURE_HARDWARE)
             continue;
-        scorer->own_values[scorer->own_count++] = value;
+        scorer->own_values[scorer->own_count++] = (uint32_t)value;
         set_number(scorer, value, (float)foreloop_hardware_field(&scorer->hardware, feature->element));
     }
 }
 
 static void size_chunk(foreloop_scorer *scorer) {
-    const size_t size = scorer->coding.codes_size ? scorer->coding.codes_size : 1, fit = FORELOOP_CHUNK_CODES / size;
+    scorer->keeps_values = scorer->coding.reads_values || scorer->model->has_network;
+    const size_t values = scorer->keeps_values ? (scorer->value_count + 1) * BLOCK * sizeof(float) : 0;
+    const size_t size = scorer->coding.codes_size + values, fit = FORELOOP_CHUNK_BYTES / (size ? size : 1);
     scorer->chunk_blocks = fit < FORELOOP_CHUNK_LEAST_BLOCKS ? FORELOOP_CHUNK_LEAST_BLOCKS
                            : fit < FORELOOP_CHUNK_BLOCKS     ? fit
                                                              : FORELOOP_CHUNK_BLOCKS;
@@ -91,13 +130,13 @@ static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error 
     const size_t slices = foreloop_transh_slice_count(scorer->program.latent);
     const size_t blocks = scorer->chunk_blocks, groups = blocks * (BLOCK / FORELOOP_GROUP);
     const size_t complete = foreloop_rollout_program(&model->rollout, true).state_size + model->rollout.latent_stride;
-    scorer->value_columns = foreloop_allocate(allocator, values, sizeof *scorer->value_columns);
+    const size_t columns = scorer->ranker.column_count + scorer->value_count - scorer->tree_values;
     scorer->lane_values = foreloop_allocate(allocator, lanes, sizeof *scorer->lane_values);
     scorer->next_values = foreloop_allocate(allocator, values, sizeof *scorer->next_values);
     scorer->own_values = foreloop_allocate(allocator, values, sizeof *scorer->own_values);
     scorer->codes = foreloop_allocate_zeroed(allocator, blocks, scorer->coding.codes_size);
     scorer->blocks = foreloop_allocate_zeroed(allocator, values, room_for_blocks(scorer) * BLOCK * sizeof(float));
-    scorer->row = foreloop_allocate_zeroed(allocator, scorer->ranker.column_count + 1, sizeof(float));
+    scorer->row = foreloop_allocate_zeroed(allocator, columns, sizeof(float));
     scorer->slots = foreloop_allocate_zeroed(allocator, FORELOOP_SLOTS, state_size * sizeof(float));
     scorer->sums = foreloop_allocate_zeroed(allocator, slices, FORELOOP_SLOTS * SLICE * sizeof(float));
     scorer->complete = foreloop_allocate(allocator, complete, sizeof(float));
@@ -106,17 +145,18 @@ static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error 
     scorer->used_counts = foreloop_allocate(allocator, groups, sizeof *scorer->used_counts);
     scorer->used = foreloop_allocate(allocator, kinds, groups * sizeof *scorer->used);
     scorer->gamma = foreloop_allocate(allocator, kinds, blocks * BLOCK * sizeof(float));
-    if (!scorer->value_columns || !scorer->lane_values || !scorer->next_values || !scorer->own_values ||
-        !scorer->codes || !scorer->blocks || !scorer->row || !scorer->slots || !scorer->sums || !scorer->complete ||
-        !scorer->segments || !scorer->segment_begin || !scorer->used_counts || !scorer->used || !scorer->gamma)
+    scorer->network_scratch =
+        foreloop_allocate(allocator, foreloop_score_network_scratch(&model->network), sizeof(float));
+    if (!scorer->lane_values || !scorer->next_values || !scorer->own_values || !scorer->codes || !scorer->blocks ||
+        !scorer->row || !scorer->slots || !scorer->sums || !scorer->complete || !scorer->segments ||
+        !scorer->segment_begin || !scorer->used_counts || !scorer->used || !scorer->gamma || !scorer->network_scratch)
         return foreloop_fail_memory(error, blocks, scorer->coding.codes_size, "the scorer");
     return FORELOOP_OK;
 }
 
 foreloop_status foreloop_scorer_prepare(foreloop_scorer *scorer, foreloop_error *error) {
     scorer->program = foreloop_rollout_program(&scorer->model->rollout, scorer->ranker.reads_more);
-    for (size_t i = 0; i < scorer->ranker.column_count; i++)
-        scorer->value_count += scorer->ranker.reads[i];
+    FORELOOP_TRY(list_values(scorer, error));
     FORELOOP_TRY(foreloop_gbdt_coding_create(&scorer->coding, scorer->ranker.gbdt, &scorer->model->allocator, error));
     size_chunk(scorer);
     FORELOOP_TRY(allocate_scratch(scorer, error));
@@ -151,6 +191,7 @@ foreloop_status foreloop_scorer_create(foreloop_scorer **result, const foreloop_
 
 void foreloop_scorer_release(foreloop_scorer *scorer) {
     const foreloop_allocator *allocator = &scorer->model->allocator;
+    foreloop_release(allocator, scorer->network_scratch);
     foreloop_release(allocator, scorer->gamma);
     foreloop_release(allocator, scorer->used);
     foreloop_release(allocator, scorer->used_counts);
@@ -165,7 +206,10 @@ void foreloop_scorer_release(foreloop_scorer *scorer) {
     foreloop_release(allocator, scorer->own_values);
     foreloop_release(allocator, scorer->next_values);
     foreloop_release(allocator, scorer->lane_values);
+    foreloop_release(allocator, scorer->network_columns);
+    foreloop_release(allocator, scorer->network_values);
     foreloop_release(allocator, scorer->value_columns);
+    foreloop_release(allocator, scorer->value_features);
     foreloop_gbdt_coding_close(&scorer->coding, allocator);
     foreloop_ranker_release(scorer->model, &scorer->ranker);
 }

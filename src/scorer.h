@@ -10,10 +10,10 @@
 enum {
     FORELOOP_GROUP = FORELOOP_TRANSH_LANES, /* candidates that are rolled out together */
     FORELOOP_BLOCK = 64,                    /* that pass through the trees together */
-    /* Whose sums are formed together, slice by slice: so many at the most, and fewer where their codes take more than
-     * what stays in a cache of the second level. */
+    /* Whose sums are formed together, slice by slice: so many at the most, and fewer where what is kept of them takes
+     * more bytes than stay in a cache of the second level. */
     FORELOOP_CHUNK = 4096,
-    FORELOOP_CHUNK_CODES = 3 << 19,
+    FORELOOP_CHUNK_BYTES = 3 << 19,
     FORELOOP_CHUNK_BLOCKS = FORELOOP_CHUNK / FORELOOP_BLOCK,
     FORELOOP_CHUNK_LEAST_BLOCKS = 8,
     /* Slots of rollouts: the empty sequence, prefixes that more candidates begin with, a group's candidates. */
@@ -37,7 +37,7 @@ typedef struct foreloop_scorer_ranker {
     size_t column_count;
     const uint32_t *columns;    /* [column_count]: features of the model's plan */
     const unsigned char *reads; /* [column_count]: 1 for columns that a tree reads */
-    bool reads_more;            /* than the model's own trees: rollouts form all features */
+    bool reads_more;            /* than the model's own trees and network: rollouts form all features */
     bool owned;                 /* the arrays */
 } foreloop_scorer_ranker;
 
@@ -45,24 +45,30 @@ struct foreloop_scorer {
     const foreloop_model *model;
     const foreloop_actions *actions;
     foreloop_hardware hardware;
-    foreloop_transh_program program; /* of what the trees read; its rows are those of the current call */
+    foreloop_transh_program program; /* of what is read; its rows are those of the current call */
 
-    /* The values that trees read are the ranker's columns that they read, in order. Where finished states go: value
-     * value_count is for lanes that no tree reads. Values of one lane are a list, value_count at its end. */
-    size_t value_count;
-    uint32_t *value_columns; /* [value_count + 1]: of the ranker; the last is a column too many */
-    uint32_t *lane_values;   /* [program.latent + program.aggregates]: a lane's first value */
-    uint32_t *next_values;   /* [value_count]: the next one of the same lane */
-    uint32_t *own_values;    /* [own_count]: of no lane: lengths, then hardware */
+    /* The values that a score is made of: the ranker's columns that its trees read, in order, then the features that
+     * only the score network reads. Where finished states go: value value_count is for lanes that nothing reads. Values
+     * of one lane are a rising list, value_count at its end. */
+    size_t tree_values, value_count;
+    uint32_t *value_features; /* [value_count]: of the model's plan */
+    uint32_t *value_columns;  /* [value_count]: in `row`: of the ranker, then behind its columns */
+    uint32_t *lane_values;    /* [program.latent + program.aggregates]: a lane's first value */
+    uint32_t *next_values;    /* [value_count]: the next one of the same lane */
+    uint32_t *own_values;     /* [own_count]: of no lane: lengths, then hardware */
     size_t length_count, own_count;
     foreloop_gbdt_coding coding;
+    /* By input of the network: its value, and that one's column. */
+    uint32_t *network_values, *network_columns;
+    float *network_scratch;
+    bool keeps_values; /* of blocks, besides their codes: trees that are walked, or the network, read them */
     size_t chunk_blocks, segment_limit; /* of a chunk */
 
     /* Candidates in blocks: their codes, and their values, hardware filled in. All blocks of a chunk share the room for
-     * values, as these are only read to make codes, unless the trees read them too. */
+     * values where these are only read to make codes. */
     int8_t *codes;   /* [chunk_blocks][coding.codes_size] */
     float *blocks;   /* [blocks][value_count + 1][FORELOOP_BLOCK] */
-    float *row;      /* [columns + 1], hardware filled in */
+    float *row;      /* of one candidate, hardware filled in: the ranker's columns, then what only the network reads */
     float *slots;    /* [FORELOOP_SLOTS][program.state_size] */
     float *sums;     /* [slices][FORELOOP_SLOTS][FORELOOP_TRANSH_SLICE] */
     float *complete; /* a state of all features, and z behind it */

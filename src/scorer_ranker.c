@@ -19,15 +19,15 @@ void foreloop_ranker_release(const foreloop_model *model, foreloop_scorer_ranker
     foreloop_release(&model->allocator, (void *)ranker->reads);
 }
 
-/* Whether the trees read a feature that is formed by rolling out, and that the model's own trees do not read. */
+/* Whether the trees read a feature that is formed by rolling out, and that neither the model's own trees nor its
+ * network read. */
 static foreloop_status compare_reads(const foreloop_model *model, const uint32_t *columns, const unsigned char *reads,
                                      size_t column_count, bool *reads_more, foreloop_error *error) {
     const foreloop_feature_plan *plan = &model->manifest.plan;
     unsigned char *known = foreloop_allocate_zeroed(&model->allocator, plan->count, sizeof *known);
     if (!known)
         return foreloop_fail_memory(error, plan->count, sizeof *known, "the ranker's features");
-    for (size_t i = 0; i < model->gbdt_info.feature_count; i++)
-        known[model->ranker_columns[i]] |= model->ranker_reads[i];
+    foreloop_model_mark_read(model, known);
     *reads_more = false;
     for (size_t i = 0; i < column_count; i++) {
         const foreloop_feature_source source = plan->features[columns[i]].source;

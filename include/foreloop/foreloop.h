@@ -701,6 +701,7 @@ typedef struct foreloop_model_info {
     uint32_t text_rule;   /* version of the canonical text rule */
     const char *manifest; /* model.json, terminated; borrowed */
     size_t manifest_length;
+    size_t network_parameters; /* weights and biases that the score network reads; 0: there is no network */
 } foreloop_model_info;
 FORELOOP_API void foreloop_model_get_info(const foreloop_model *model, foreloop_model_info *info);
 /* Names by index; NULL past the end. Borrowed. */

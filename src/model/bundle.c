@@ -7,11 +7,12 @@
 
 const char *const foreloop_bundle_text_names[FORELOOP_BUNDLE_TEXTS] = {"model.json", "config.json", "tokenizer.json",
                                                                        "ranker.json"};
-static const char *const weight_names[FORELOOP_BUNDLE_WEIGHTS] = {"encoder.safetensors", "transition.safetensors"};
+static const char *const weight_names[FORELOOP_BUNDLE_WEIGHTS] = {"encoder.safetensors", "transition.safetensors",
+                                                                  "score_network.safetensors"};
 /* Of the compiled forms of the texts in a packed file. */
 static const char *const compiled_names[FORELOOP_BUNDLE_TEXTS] = {"compiled/model.json", "compiled/config.json",
                                                                   "compiled/tokenizer.json", "compiled/ranker.json"};
-static const char *const packed_prefixes[FORELOOP_BUNDLE_WEIGHTS] = {"encoder/", "transition/"};
+static const char *const packed_prefixes[FORELOOP_BUNDLE_WEIGHTS] = {"encoder/", "transition/", "score_network/"};
 
 static foreloop_status open_container(foreloop_bundle *bundle, const void *data, size_t size, const char *name,
                                       foreloop_error *error) {
@@ -19,6 +20,14 @@ static foreloop_status open_container(foreloop_bundle *bundle, const void *data,
                                            &bundle->allocator, error));
     bundle->container_count++;
     return FORELOOP_OK;
+}
+
+/* Every bundle has the parts before this one. */
+enum { REQUIRED_WEIGHTS = FORELOOP_BUNDLE_SCORE_NETWORK };
+
+static void find_part(foreloop_bundle *bundle, int part) {
+    bundle->weights[part] = &bundle->containers[0];
+    bundle->prefixes[part] = packed_prefixes[part];
 }
 
 static foreloop_status open_packed(foreloop_bundle *bundle, const void *data, size_t size, const char *name,
@@ -36,10 +45,8 @@ static foreloop_status open_packed(foreloop_bundle *bundle, const void *data, si
         if (tensor && tensor->dtype == FORELOOP_DTYPE_U8)
             bundle->compiled[i] = (foreloop_bytes){tensor->data, tensor->size};
     }
-    for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++) {
-        bundle->weights[i] = &bundle->containers[0];
-        bundle->prefixes[i] = packed_prefixes[i];
-    }
+    for (int i = 0; i < REQUIRED_WEIGHTS; i++)
+        find_part(bundle, i);
     return FORELOOP_OK;
 }
 
@@ -57,17 +64,22 @@ static foreloop_status open_file(foreloop_bundle *bundle, const char *directory,
     return FORELOOP_OK;
 }
 
+static foreloop_status open_part(foreloop_bundle *bundle, const char *directory, int part, bool read,
+                                 foreloop_error *error) {
+    foreloop_bytes content = {NULL, 0};
+    FORELOOP_TRY(open_file(bundle, directory, weight_names[part], read, &content, error));
+    FORELOOP_TRY(open_container(bundle, content.data, content.size, weight_names[part], error));
+    bundle->weights[part] = &bundle->containers[bundle->container_count - 1];
+    bundle->prefixes[part] = "";
+    return FORELOOP_OK;
+}
+
 static foreloop_status open_directory(foreloop_bundle *bundle, const char *directory, bool read,
                                       foreloop_error *error) {
     for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
         FORELOOP_TRY(open_file(bundle, directory, foreloop_bundle_text_names[i], read, &bundle->texts[i], error));
-    for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++) {
-        foreloop_bytes content = {NULL, 0};
-        FORELOOP_TRY(open_file(bundle, directory, weight_names[i], read, &content, error));
-        FORELOOP_TRY(open_container(bundle, content.data, content.size, weight_names[i], error));
-        bundle->weights[i] = &bundle->containers[i];
-        bundle->prefixes[i] = "";
-    }
+    for (int i = 0; i < REQUIRED_WEIGHTS; i++)
+        FORELOOP_TRY(open_part(bundle, directory, i, read, error));
     return FORELOOP_OK;
 }
 
@@ -98,6 +110,15 @@ foreloop_status foreloop_bundle_open_memory(foreloop_bundle *bundle, const void 
     return status;
 }
 
+foreloop_status foreloop_bundle_add_score_network(foreloop_bundle *bundle, const char *path, bool read_into_memory,
+                                                  foreloop_error *error) {
+    const bool packed = bundle->weights[FORELOOP_BUNDLE_ENCODER] == bundle->weights[FORELOOP_BUNDLE_TRANSITION];
+    if (!packed)
+        return open_part(bundle, path, FORELOOP_BUNDLE_SCORE_NETWORK, read_into_memory, error);
+    find_part(bundle, FORELOOP_BUNDLE_SCORE_NETWORK);
+    return FORELOOP_OK;
+}
+
 void foreloop_bundle_close(foreloop_bundle *bundle) {
     for (size_t i = 0; i < bundle->container_count; i++)
         foreloop_safetensors_close(&bundle->containers[i]);
@@ -110,6 +131,11 @@ void foreloop_bundle_close(foreloop_bundle *bundle) {
 static const char *name_in_part(const foreloop_tensor *tensor, const char *prefix) {
     size_t length = strlen(prefix);
     return strncmp(tensor->name, prefix, length) == 0 ? tensor->name + length : NULL;
+}
+
+/* The tensors among which those of the part lie; none where there is no such part. */
+static size_t tensors_beside(const foreloop_bundle *bundle, int part) {
+    return bundle->weights[part] ? bundle->weights[part]->count : 0;
 }
 
 static uint64_t hash_size(uint64_t state, size_t value) {
@@ -181,7 +207,7 @@ uint64_t foreloop_bundle_fingerprint(const foreloop_bundle *bundle) {
     for (int i = 0; i < FORELOOP_BUNDLE_TEXTS; i++)
         add_item(&f, "", foreloop_bundle_text_names[i], bundle->texts[i].data, bundle->texts[i].size, NULL);
     for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++) {
-        for (size_t j = 0; j < bundle->weights[i]->count; j++) {
+        for (size_t j = 0; j < tensors_beside(bundle, i); j++) {
             const foreloop_tensor *tensor = &bundle->weights[i]->tensors[j];
             const char *name = name_in_part(tensor, bundle->prefixes[i]);
             if (name)
@@ -209,7 +235,7 @@ foreloop_status foreloop_bundle_pack(const foreloop_bundle *bundle,
     foreloop_arena arena = {.allocator = &bundle->allocator};
     size_t capacity = 2 * FORELOOP_BUNDLE_TEXTS, count = 0;
     for (int i = 0; i < FORELOOP_BUNDLE_WEIGHTS; i++)
-        capacity += bundle->weights[i]->count;
+        capacity += tensors_beside(bundle, i);
     foreloop_tensor *tensors = foreloop_arena_allocate(&arena, capacity, sizeof *tensors);
     foreloop_status status = FORELOOP_OK;
     for (int i = 0; tensors && i < FORELOOP_BUNDLE_TEXTS; i++) {
@@ -218,7 +244,7 @@ foreloop_status foreloop_bundle_pack(const foreloop_bundle *bundle,
             tensors[count++] = bytes_tensor(compiled_names[i], compiled[i]);
     }
     for (int i = 0; tensors && i < FORELOOP_BUNDLE_WEIGHTS; i++) {
-        for (size_t j = 0; j < bundle->weights[i]->count; j++) {
+        for (size_t j = 0; j < tensors_beside(bundle, i); j++) {
             const foreloop_tensor *tensor = &bundle->weights[i]->tensors[j];
             const char *name = name_in_part(tensor, bundle->prefixes[i]);
             if (!name)

@@ -91,6 +91,8 @@ static foreloop_status read_keys(reader *read) {
             FORELOOP_TRY(read_pooling(read));
         } else if (foreloop_text_is(key, "activation")) {
             FORELOOP_TRY(read_activation(read));
+        } else if (foreloop_text_is(key, "score_network")) {
+            FORELOOP_TRY(foreloop_json_bool(json, &read->manifest->score_network));
         } else if (foreloop_text_is(key, "actions")) {
             FORELOOP_TRY(foreloop_json_span(json, &read->actions));
         } else if (foreloop_text_is(key, "features")) {
@@ -109,10 +111,13 @@ static foreloop_status check(const reader *read) {
     if (read->format_version == 0 || manifest->text_rule == 0)
         return foreloop_json_fail(read->json, "'%s' is missing or 0",
                                   read->format_version == 0 ? "format_version" : "text_rule");
-    if (read->format_version != FORELOOP_BUNDLE_VERSION)
+    if (read->format_version > FORELOOP_BUNDLE_VERSION)
         return foreloop_fail(read->json->error, FORELOOP_ERROR_UNSUPPORTED,
-                             "%s: format_version is %zu, this library reads %d: use a matching foreloop",
+                             "%s: format_version is %zu, this library reads 1 to %d: use a matching foreloop",
                              read->json->name, read->format_version, FORELOOP_BUNDLE_VERSION);
+    /* A library of version 1 would score without the network. */
+    if (manifest->score_network && read->format_version < 2)
+        return foreloop_json_fail(read->json, "'score_network' needs a format_version of 2: write 2");
     if (manifest->text_rule != FORELOOP_TEXT_RULE)
         return foreloop_fail(read->json->error, FORELOOP_ERROR_UNSUPPORTED,
                              "%s: text_rule is %u, this library has rule %d: use a matching foreloop", read->json->name,

@@ -7,7 +7,7 @@
 
 enum {
     FORELOOP_TEXT_RULE = 1,      /* of foreloop_canonical_text */
-    FORELOOP_BUNDLE_VERSION = 1, /* of the format that this library reads and packs */
+    FORELOOP_BUNDLE_VERSION = 2, /* the newest one of the format; 1 is the same without a score network */
     FORELOOP_MAX_LATENT = 1 << 16
 };
 
@@ -18,6 +18,7 @@ typedef struct foreloop_manifest {
     size_t window_stride;
     bool projection;
     bool normalize;
+    bool score_network; /* the bundle has one */
     foreloop_vocabulary vocabulary;
     foreloop_feature_plan plan;
 } foreloop_manifest;

@@ -124,7 +124,8 @@ static size_t find_feature(const foreloop_feature_plan *plan, const char *name, 
     return plan->count;
 }
 
-/* A bound that ordinary models are far from: no sum of leaves reaches it. */
+/* A bound that ordinary models are far from: no sum of leaves reaches it. A network's output added to it changes
+ * nothing of that (FORELOOP_SCORE_NETWORK_MAX_VALUE). */
 static bool margins_are_finite(const foreloop_gbdt *gbdt) {
     double largest = 0;
     for (size_t i = 0; i < gbdt->node_count; i++) {
@@ -200,7 +201,25 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
     return foreloop_model_match_ranker(model, model->gbdt, file, &model->ranker_columns, error);
 }
 
-/* After the ranker, whose trees say which features have to be formed. */
+static foreloop_status load_network(foreloop_model *model, foreloop_error *error) {
+    const foreloop_bundle *bundle = &model->bundle;
+    const foreloop_status status = foreloop_score_network_load(
+        &model->network, &model->allocator, bundle->weights[FORELOOP_BUNDLE_SCORE_NETWORK],
+        bundle->prefixes[FORELOOP_BUNDLE_SCORE_NETWORK], model->manifest.plan.count, model->kernels.tier, error);
+    if (status != FORELOOP_OK)
+        return foreloop_error_prefix(error, status, "score network");
+    model->has_network = true;
+    return FORELOOP_OK;
+}
+
+void foreloop_model_mark_read(const foreloop_model *model, unsigned char *known) {
+    for (size_t i = 0; i < model->gbdt_info.feature_count; i++)
+        known[model->ranker_columns[i]] |= model->ranker_reads[i];
+    for (size_t i = 0; i < model->network.input_count; i++)
+        known[model->network.features[i]] = 1;
+}
+
+/* After the ranker and the network, which say which features have to be formed. */
 static foreloop_status plan_rollout(foreloop_model *model, foreloop_error *error) {
     const size_t columns = model->gbdt_info.feature_count, count = model->manifest.plan.count;
     model->ranker_reads = foreloop_allocate_zeroed(&model->allocator, columns, sizeof *model->ranker_reads);
@@ -208,8 +227,7 @@ static foreloop_status plan_rollout(foreloop_model *model, foreloop_error *error
     foreloop_status status;
     if (model->ranker_reads && used) {
         foreloop_gbdt_used_features(model->gbdt, model->ranker_reads);
-        for (size_t i = 0; i < columns; i++)
-            used[model->ranker_columns[i]] |= model->ranker_reads[i];
+        foreloop_model_mark_read(model, used);
         status = foreloop_rollout_plan_create(&model->rollout, &model->allocator, &model->manifest.vocabulary,
                                               &model->transition, &model->manifest.plan, used, error);
     } else {
@@ -219,8 +237,12 @@ static foreloop_status plan_rollout(foreloop_model *model, foreloop_error *error
     return status;
 }
 
-static foreloop_status load_parts(foreloop_model *model, foreloop_error *error) {
+/* `path` is where the bundle was opened, NULL for memory. */
+static foreloop_status load_parts(foreloop_model *model, const char *path, bool read_into_memory,
+                                  foreloop_error *error) {
     FORELOOP_TRY(load_manifest(model, error));
+    if (model->manifest.score_network)
+        FORELOOP_TRY(foreloop_bundle_add_score_network(&model->bundle, path, read_into_memory, error));
     FORELOOP_TRY(load_encoder(model, error));
     foreloop_status status = foreloop_transition_load(
         &model->transition, &model->allocator, model->bundle.weights[FORELOOP_BUNDLE_TRANSITION],
@@ -228,6 +250,8 @@ static foreloop_status load_parts(foreloop_model *model, foreloop_error *error) 
         model->kernels.tier, error);
     if (status != FORELOOP_OK)
         return foreloop_error_prefix(error, status, "transition");
+    if (model->manifest.score_network)
+        FORELOOP_TRY(load_network(model, error));
     FORELOOP_TRY(load_ranker(model, error));
     FORELOOP_TRY(plan_rollout(model, error));
     model->fingerprint = foreloop_bundle_fingerprint(&model->bundle);
@@ -258,7 +282,7 @@ foreloop_status foreloop_model_open(foreloop_model **result, const char *path, c
     foreloop_status status =
         foreloop_bundle_open(&model->bundle, path, &model->allocator, own.read_into_memory != 0, error);
     if (status == FORELOOP_OK) {
-        status = load_parts(model, error);
+        status = load_parts(model, path, own.read_into_memory != 0, error);
         if (status != FORELOOP_OK)
             (void)foreloop_error_prefix(error, status, "%.200s", path);
     }
@@ -280,7 +304,7 @@ foreloop_status foreloop_model_open_memory(foreloop_model **result, const void *
     FORELOOP_TRY(create(&model, &own, error));
     foreloop_status status = foreloop_bundle_open_memory(&model->bundle, data, size, &model->allocator, error);
     if (status == FORELOOP_OK)
-        status = load_parts(model, error);
+        status = load_parts(model, NULL, false, error);
     if (status != FORELOOP_OK) {
         foreloop_model_close(model);
         return status;
@@ -297,6 +321,7 @@ void foreloop_model_close(foreloop_model *model) {
     foreloop_release(&allocator, model->ranker_reads);
     foreloop_release(&allocator, model->ranker_columns);
     foreloop_gbdt_close(model->gbdt);
+    foreloop_score_network_close(&model->network);
     foreloop_transition_close(&model->transition);
     foreloop_transformer_close(model->transformer);
     foreloop_manifest_close(&model->manifest);
@@ -342,6 +367,13 @@ foreloop_status foreloop_model_pack(const char *directory, const char *path, con
     return status;
 }
 
+static size_t network_parameters(const foreloop_score_network *network) {
+    size_t count = 0;
+    for (size_t k = 0; k < network->layer_count; k++)
+        count += (network->layers[k].in + 1) * network->layers[k].out;
+    return count;
+}
+
 void foreloop_model_get_info(const foreloop_model *model, foreloop_model_info *info) {
     if (!model || !info)
         return;
@@ -352,7 +384,8 @@ void foreloop_model_get_info(const foreloop_model *model, foreloop_model_info *i
                                 .tree_count = model->gbdt_info.tree_count,
                                 .text_rule = model->manifest.text_rule,
                                 .manifest = model->manifest_text,
-                                .manifest_length = model->bundle.texts[FORELOOP_BUNDLE_MANIFEST].size};
+                                .manifest_length = model->bundle.texts[FORELOOP_BUNDLE_MANIFEST].size,
+                                .network_parameters = network_parameters(&model->network)};
     foreloop_sized_write(info, &full, sizeof full);
 }
 

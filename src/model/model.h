@@ -5,6 +5,7 @@
 #include "kernels_cpu/kernels.h"
 #include "model/bundle.h"
 #include "model/manifest.h"
+#include "score_network/score_network.h"
 #include "transh/rollout.h"
 
 struct foreloop_model {
@@ -20,8 +21,13 @@ struct foreloop_model {
     foreloop_gbdt_info gbdt_info;
     uint32_t *ranker_columns; /* [gbdt_info.feature_count]: the feature of the plan that each column of the ranker is */
     unsigned char *ranker_reads; /* [gbdt_info.feature_count]: 1 for columns that a tree reads */
+    bool has_network;
+    foreloop_score_network network; /* zero where there is none */
     foreloop_rollout_plan rollout;
 };
+
+/* Marks the features of the plan, known[plan.count], that the model's own trees or its network read. */
+void foreloop_model_mark_read(const foreloop_model *model, unsigned char *known);
 
 /* Checks that a ranker can score this model's features, and finds the feature of the plan that each of its columns is,
  * in memory of the model's allocator. `file` names it in messages. */
