@@ -26,7 +26,7 @@ enum {
 /* What a layer reads: the features of rows, which are standardised on the way, or what the layer before has left. */
 struct row_features {
     const float *rows;
-    size_t row_stride, count;
+    uint32_t row_stride, count;
     const uint32_t *inputs;
     const float *shift, *scale;
     float limit;
@@ -36,36 +36,40 @@ struct row_features {
         const float above = moved > -limit ? moved : -limit;
         return above < limit ? above : limit;
     }
-    __device__ float operator()(size_t input, size_t row) const {
-        return standardised(__ldg(rows + row * row_stride + __ldg(inputs + input)), __ldg(shift + input),
+    __device__ float operator()(uint32_t input, uint32_t row) const {
+        return standardised(__ldg(rows + (size_t)row * row_stride + __ldg(inputs + input)), __ldg(shift + input),
                             __ldg(scale + input));
     }
-    /* A thread has one input; a warp's loads are eight neighbours in each of four rows, and fill 32 banks. */
-    __device__ void stage(FORELOOP_SHARED_POINTER(float) tile, size_t first, size_t depth, size_t first_row) const {
-        const unsigned line = threadIdx.x / LANES * 8 + threadIdx.x % 8;
+    /* A thread has one input; a warp's loads are eight neighbours in each of four rows, and fill 32 banks. What stands
+     * for rows behind the last one is not used. */
+    __device__ void stage(FORELOOP_SHARED_POINTER(float) tile, uint32_t first, uint32_t depth,
+                          uint32_t first_row) const {
+        const uint32_t line = threadIdx.x / LANES * 8 + threadIdx.x % 8, row = threadIdx.x % LANES / 8;
         if (line >= depth)
             return;
         const float *from = rows + __ldg(inputs + first + line);
         const float input_shift = __ldg(shift + first + line), input_scale = __ldg(scale + first + line);
+        float x[ROWS / 4];
         FORELOOP_UNROLL(16)
-        for (unsigned row = threadIdx.x % LANES / 8; row < ROWS; row += 4)
-            tile[line * PITCH + row] =
-                first_row + row < count
-                    ? standardised(__ldg(from + (first_row + row) * row_stride), input_shift, input_scale)
-                    : 0.0f;
+        for (uint32_t i = 0; i < ROWS / 4; i++)
+            x[i] = __ldg(from + (size_t)min(first_row + row + i * 4, count - 1) * row_stride);
+        FORELOOP_UNROLL(16)
+        for (uint32_t i = 0; i < ROWS / 4; i++)
+            tile[line * PITCH + row + i * 4] = standardised(x[i], input_shift, input_scale);
     }
 };
 struct hidden_outputs {
     const float *columns; /* [outputs][pitch], whole blocks of rows */
     size_t pitch;
 
-    __device__ float operator()(size_t input, size_t row) const {
+    __device__ float operator()(uint32_t input, uint32_t row) const {
         return __ldg(columns + input * pitch + row);
     }
-    __device__ void stage(FORELOOP_SHARED_POINTER(float) tile, size_t first, size_t depth, size_t first_row) const {
-        const unsigned row = threadIdx.x % ROWS;
+    __device__ void stage(FORELOOP_SHARED_POINTER(float) tile, uint32_t first, uint32_t depth,
+                          uint32_t first_row) const {
+        const uint32_t row = threadIdx.x % ROWS;
         FORELOOP_UNROLL(16)
-        for (unsigned line = threadIdx.x / ROWS; line < DEPTH; line += THREADS / ROWS)
+        for (uint32_t line = threadIdx.x / ROWS; line < DEPTH; line += THREADS / ROWS)
             if (line < depth)
                 tile[line * PITCH + row] = (*this)(first + line, first_row + row);
     }
@@ -76,15 +80,15 @@ template <class Source> struct layer_call {
     foreloop_mlp_layer layer;
     Source source;
     float *result; /* [layer.out][pitch]; or of the last layer the scores, which it adds to */
-    size_t pitch, count;
+    size_t pitch;
+    uint32_t count;
 };
 
 template <class Source>
 static __device__ void hidden_layer(const layer_call<Source> &call, FORELOOP_SHARED_POINTER(float) tile) {
     const foreloop_mlp_layer &layer = call.layer;
-    const size_t first_row = (size_t)blockIdx.x * ROWS;
-    const unsigned row = threadIdx.x % 8 * 4;
-    const size_t output = (size_t)blockIdx.y * OUTPUTS + threadIdx.x / 8 * OUTPUTS_EACH;
+    const uint32_t inputs = (uint32_t)layer.in, first_row = blockIdx.x * ROWS, row = threadIdx.x % 8 * 4;
+    const uint32_t output = blockIdx.y * OUTPUTS + threadIdx.x / 8 * OUTPUTS_EACH;
     const bool needed = output < layer.out;
     float sums[OUTPUTS_EACH][ROWS_EACH];
     const float4 bias = needed ? __ldg(reinterpret_cast<const float4 *>(layer.bias + output)) : float4();
@@ -94,16 +98,16 @@ static __device__ void hidden_layer(const layer_call<Source> &call, FORELOOP_SHA
         FORELOOP_UNROLL(8)
     for (unsigned r = 0; r < ROWS_EACH; r++)
         sums[o][r] = biases[o];
-    for (size_t first = 0; first < layer.in; first += DEPTH) {
-        const unsigned depth = layer.in - first < DEPTH ? (unsigned)(layer.in - first) : (unsigned)DEPTH;
+    for (uint32_t first = 0; first < inputs; first += DEPTH) {
+        const uint32_t depth = min(inputs - first, (uint32_t)DEPTH);
         __syncthreads(); /* all have read what lies there */
         call.source.stage(tile, first, depth, first_row);
         __syncthreads();
         if (!needed)
             continue;
-        const float *weight = layer.weight + first * layer.stride + output;
+        const float *weight = layer.weight + (size_t)first * layer.stride + output;
         FORELOOP_UNROLL(8)
-        for (unsigned line = 0; line < depth; line++) {
+        for (uint32_t line = 0; line < depth; line++) {
             const float4 four = __ldg(reinterpret_cast<const float4 *>(weight + line * layer.stride));
             const float4 low = shared_four(tile, line * PITCH + row);
             const float4 high = shared_four(tile, line * PITCH + row + ROWS / 2);
@@ -132,12 +136,12 @@ static __device__ void hidden_layer(const layer_call<Source> &call, FORELOOP_SHA
 
 /* The last layer: one output, a row for each thread. */
 template <class Source> static __device__ void last_layer(const layer_call<Source> &call) {
-    const size_t row = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    const uint32_t row = blockIdx.x * THREADS + threadIdx.x;
     if (row >= call.count)
         return;
     float sum = __ldg(call.layer.bias);
     FORELOOP_UNROLL(8)
-    for (size_t i = 0; i < call.layer.in; i++)
+    for (uint32_t i = 0; i < (uint32_t)call.layer.in; i++)
         sum = __fmaf_rn(__ldg(call.layer.weight + i * call.layer.stride), call.source(i, row), sum);
     call.result[row] = __fadd_rn(call.result[row], sum);
 }
@@ -164,23 +168,23 @@ static dim3 hidden_blocks(const foreloop_mlp_layer &layer, size_t pitch) {
 cudaError_t foreloop_cuda_add_network(const foreloop_cuda_network_call *call, cudaStream_t stream) {
     const foreloop_cuda_network &network = call->network;
     const size_t pitch = foreloop_cuda_network_pitch(call->count), last = network.layer_count - 1;
-    const unsigned row_blocks = (unsigned)((call->count + THREADS - 1) / THREADS);
-    const row_features features = {call->rows,    call->row_stride, call->count,  call->inputs,
-                                   network.shift, network.scale,    network.limit};
+    const uint32_t count = (uint32_t)call->count, row_blocks = (count + THREADS - 1) / THREADS;
+    const row_features features = {
+        call->rows, (uint32_t)call->row_stride, count, call->inputs, network.shift, network.scale, network.limit};
     if (call->count == 0)
         return cudaSuccess;
     if (last == 0) {
-        const layer_call<row_features> only = {network.layers[0], features, call->scores, pitch, call->count};
+        const layer_call<row_features> only = {network.layers[0], features, call->scores, pitch, count};
         FORELOOP_LAUNCH(foreloop_network_only_layer, row_blocks, (unsigned)THREADS, 0, stream, only);
         return cudaGetLastError();
     }
-    const layer_call<row_features> first = {network.layers[0], features, call->hidden[0], pitch, call->count};
+    const layer_call<row_features> first = {network.layers[0], features, call->hidden[0], pitch, count};
     FORELOOP_LAUNCH(foreloop_network_first_layer, hidden_blocks(network.layers[0], pitch), (unsigned)THREADS, 0, stream,
                     first);
     for (size_t i = 1; i <= last; i++) {
         const hidden_outputs before = {call->hidden[(i - 1) % 2], pitch};
         const layer_call<hidden_outputs> next = {network.layers[i], before,
-                                                 i < last ? call->hidden[i % 2] : call->scores, pitch, call->count};
+                                                 i < last ? call->hidden[i % 2] : call->scores, pitch, count};
         if (i < last)
             FORELOOP_LAUNCH(foreloop_network_hidden_layer, hidden_blocks(network.layers[i], pitch), (unsigned)THREADS,
                             0, stream, next);

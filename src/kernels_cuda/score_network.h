@@ -23,9 +23,9 @@ typedef struct foreloop_cuda_network {
 
 typedef struct foreloop_cuda_network_call {
     foreloop_cuda_network network;
-    const uint32_t *inputs; /* [inputs of the first layer]: their numbers in a row */
-    const float *rows;      /* [count][row_stride] */
-    size_t row_stride, count;
+    const uint32_t *inputs;   /* [inputs of the first layer]: their numbers in a row */
+    const float *rows;        /* [count][row_stride] */
+    size_t row_stride, count; /* below 2^32 */
     float *hidden[2]; /* [the widest hidden layer's outputs][foreloop_cuda_network_pitch(count)]: what two layers pass
                          on, output by output; unused where there is no hidden layer */
     float *scores;    /* [count]; NaN stays NaN */
