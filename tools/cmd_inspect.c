@@ -194,6 +194,8 @@ static int inspect_bundle(const char *path, bool json) {
     count_fact(&facts, "features", info.feature_count);
     feature_fact(&facts, model, info.feature_count);
     gbdt_facts(&facts, foreloop_model_gbdt(model));
+    if (info.network_parameters)
+        count_fact(&facts, "score_network_parameters", info.network_parameters);
     facts_manifest(&facts, info.manifest, info.manifest_length);
     status = facts_print(&facts);
     foreloop_model_close(model);
@@ -268,7 +270,8 @@ static int inspect_file(const char *path, bool json) {
 
 /* Any file that only bundles have makes the directory one, so that an incomplete bundle is told what it lacks. */
 static int inspect_directory(const char *path, bool json) {
-    static const char *const telling[] = {"model.json", "transition.safetensors", "encoder.safetensors", "ranker.json"};
+    static const char *const telling[] = {"model.json", "transition.safetensors", "score_network.safetensors",
+                                          "encoder.safetensors", "ranker.json"};
     for (size_t i = 0; i < sizeof telling / sizeof *telling; i++)
         if (has_file(path, telling[i]))
             return inspect_bundle(path, json);
@@ -298,7 +301,7 @@ const cli_command command_inspect = {
     .usage = "MODEL | --cpu [--json]",
     .description = "MODEL is a model bundle (a directory or a packed file), a Hugging Face checkpoint's directory,\n"
                    "a tokenizer.json, or a ranker of XGBoost. Of a bundle it shows sizes, the action kinds with\n"
-                   "their slots, features, trees, and how it was trained and tested.",
+                   "their slots, features, trees, the score network, and how it was trained and tested.",
     .options = options,
     .takes_operand = true,
     .operand_offset = offsetof(inspect_options, path),

@@ -134,7 +134,8 @@ class _Record(c.Structure):
 class _ModelInfo(c.Structure):
     _fields_ = [("size", c.c_size_t), ("fingerprint", c.c_uint64), ("latent_size", c.c_size_t),
                 ("kind_count", c.c_size_t), ("feature_count", c.c_size_t), ("tree_count", c.c_size_t),
-                ("text_rule", c.c_uint32), ("manifest", c.c_char_p), ("manifest_length", c.c_size_t)]
+                ("text_rule", c.c_uint32), ("manifest", c.c_char_p), ("manifest_length", c.c_size_t),
+                ("network_parameters", c.c_size_t)]
 
 
 class _SpaceInfo(c.Structure):
@@ -562,7 +563,7 @@ class Model(Handle):
     def info(self):
         info = _ModelInfo(c.sizeof(_ModelInfo))
         self.library.dll.foreloop_model_get_info(self.pointer, c.byref(info))
-        result = {name: getattr(info, name) for name, _ in _ModelInfo._fields_[1:-2]}
+        result = {name: getattr(info, name) for name, _ in _ModelInfo._fields_[1:] if not name.startswith("manifest")}
         result["manifest"] = json.loads(info.manifest)
         return result
 

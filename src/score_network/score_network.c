@@ -134,8 +134,7 @@ static foreloop_status load_layer(loader *load, size_t index, size_t in, const u
     const size_t out = last ? 1 : weight->rank == 2 ? weight->shape[0] : 0, lanes = FORELOOP_MLP_LANES;
     if (out == 0 || out > MAX_WIDTH)
         return foreloop_fail(load->error, FORELOOP_ERROR_MISMATCH,
-                             "the tensor '%.200s' must have two dimensions, the first of 1 to %d", weight->name,
-                             MAX_WIDTH);
+                             "the tensor '%.200s' must have the shape [1 to %d, %zu]", weight->name, MAX_WIDTH, in);
     const size_t stride = (out + lanes - 1) / lanes * lanes;
     FORELOOP_TRY(read(load, weight, 2, (const size_t[]){out, in}));
     /* The bias lies before the weights, in one piece with them. */

@@ -1,4 +1,4 @@
-/* The golden bundle and its candidates (tests/golden/make_bundle.py), read for the tests of the API. */
+/* A golden bundle and its candidates (tests/golden/make_bundle.py), read for the tests of the API. */
 #ifndef FORELOOP_TESTS_API_FIXTURE_H
 #define FORELOOP_TESTS_API_FIXTURE_H
 
@@ -70,12 +70,12 @@ static foreloop_action *fixture_actions(const cJSON *list, size_t *count) {
     return actions;
 }
 
-/* argv[1] is the root of the source. */
+/* argv[1] is the root of the source, argv[2] the bundle's name in tests/golden where it is not the usual one. */
 static void fixture_open(fixture *fix, int argc, char **argv) {
     if (argc < 2)
         exit(99);
     memset(fix, 0, sizeof *fix);
-    snprintf(fix->directory, sizeof fix->directory, "%s/tests/golden/bundle", argv[1]);
+    snprintf(fix->directory, sizeof fix->directory, "%s/tests/golden/%s", argv[1], argc > 2 ? argv[2] : "bundle");
     size_t length;
     char *text = fixture_read(fix->directory, "candidates.json", &length);
     fix->json = cJSON_Parse(text);

@@ -1,6 +1,7 @@
 /* The scoring engine over models of several shapes: the same bits on every tier and by every way of calling, close to
  * the direct form of the rollout; nothing allocated once it runs. */
 #include "engine.h"
+#include "network_oracle.h"
 #include "scorer.h"
 #include "tap.h"
 #include <math.h>
@@ -11,7 +12,10 @@ static const bench_shape shapes[] = {{256, 32, 20, 6, NULL, 0},
                                      {100, 7, 3, 4, NULL, 0},  /* the trees read half of z and few aggregates */
                                      {16, 64, 5, 5, NULL, 0},  /* more kinds than dimensions */
                                      {300, 17, 1, 0, NULL, 0}, /* a tree that reads nothing */
-                                     {64, ENGINE_REAL_KINDS, 8, 6, engine_kinds, 0}};
+                                     {64, ENGINE_REAL_KINDS, 8, 6, engine_kinds, 0},
+                                     {256, 32, 20, 6, NULL, 64},
+                                     {100, 7, 3, 4, NULL, 20},  /* the network reads what no tree does */
+                                     {300, 17, 1, 0, NULL, 1}}; /* the network alone reads */
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* Everything that one tier computes. */
@@ -99,11 +103,12 @@ static void test_ways(engine *own) {
         pointers[i] = state;
         worst = fmax(worst, direct_error(own, i));
         foreloop_gbdt_predict(foreloop_model_gbdt(own->model), all.features[i], 1, MAX_FEATURES, 1, &score, NULL);
+        score = oracle_score(own->model, score, all.features[i]);
         rows += memcmp(&score, &all.scores[i], sizeof score) != 0;
     }
     CHECK(single == 0, "a candidate alone has the bits of the batch: %zu differ", single);
     CHECK(stepped == 0, "so it has step by step: %zu differ", stepped);
-    CHECK(rows == 0, "the trees over foreloop_features give the scores: %zu differ", rows);
+    CHECK(rows == 0, "the trees and the network over foreloop_features give the scores: %zu differ", rows);
     CHECK(worst < 1e-5, "the direct form agrees: %.1e", worst);
     CHECK(foreloop_state_score_batch(own->scorer, pointers, ENGINE_CANDIDATES, scores, NULL) == FORELOOP_OK &&
               memcmp(scores, all.scores, sizeof scores) == 0,
@@ -187,7 +192,8 @@ static void test_allocations(engine *own) {
 int main(void) {
     static engine own;
     for (size_t i = 0; i < SHAPES; i++) {
-        printf("# d %zu, %zu kinds, %zu trees\n", shapes[i].latent, shapes[i].kinds, shapes[i].trees);
+        printf("# d %zu, %zu kinds, %zu trees, network of %zu\n", shapes[i].latent, shapes[i].kinds, shapes[i].trees,
+               shapes[i].network);
         test_tiers(&shapes[i]);
         if (!CHECK(engine_open(&own, &shapes[i], FORELOOP_TIER_BEST), "open: %s", own.error.message))
             continue;

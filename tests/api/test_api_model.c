@@ -2,6 +2,7 @@
  */
 #include "fixture.h"
 #include "tap.h"
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,10 +126,19 @@ static void test_damaged_pack(const char *packed, size_t step) {
     free(data);
 }
 
+/* The bundle's files; the last one is only in those with a score network. */
+static const char *const names[] = {"model.json",
+                                    "config.json",
+                                    "tokenizer.json",
+                                    "ranker.json",
+                                    "encoder.safetensors",
+                                    "transition.safetensors",
+                                    "score_network.safetensors"};
+enum { NAMES = sizeof names / sizeof *names };
+static size_t name_count; /* of the bundle */
+
 static void copy_bundle(const char *from, const char *to, const char *except) {
-    static const char *const names[] = {"model.json",  "config.json",         "tokenizer.json",
-                                        "ranker.json", "encoder.safetensors", "transition.safetensors"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < name_count; i++) {
         char path[2048];
         size_t size;
         snprintf(path, sizeof path, "%s/%s", to, names[i]);
@@ -178,8 +188,8 @@ static void test_wrong_bundles(const fixture *fix, const char *work) {
         const char *mentions, *what;
     } cases[] = {
         {"model.json", "foreloop-model", "other-model", FORELOOP_ERROR_FORMAT, "model.json", "another format"},
-        {"model.json", "\"format_version\": 1", "\"format_version\": 9", FORELOOP_ERROR_UNSUPPORTED, "format_version",
-         "a newer version"},
+        {"model.json", "\"format_version\": ", "\"format_version\": 9", FORELOOP_ERROR_UNSUPPORTED,
+         "this library reads 1 to 2", "a newer version"},
         {"model.json", "\"text_rule\": 1", "\"text_rule\": 2", FORELOOP_ERROR_UNSUPPORTED, "text_rule", "another rule"},
         {"model.json", "\"latent_size\": 20", "\"latent_size\": 21", FORELOOP_ERROR_MISMATCH, "pooling.weight",
          "another latent size"},
@@ -223,9 +233,7 @@ static void test_wrong_bundles(const fixture *fix, const char *work) {
     snprintf(ranker, sizeof ranker, "%s/ranker.json", work);
     write_file(ranker, "[]", 2);
     refused(work, FORELOOP_ERROR_MISMATCH, "no trees", "a ranker without trees");
-    static const char *const names[] = {"model.json",  "config.json",         "tokenizer.json",
-                                        "ranker.json", "encoder.safetensors", "transition.safetensors"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < name_count; i++) {
         char path[2048];
         copy_bundle(fix->directory, work, names[i]);
         refused(work, FORELOOP_ERROR_IO, names[i], "a missing file");
@@ -252,6 +260,95 @@ static char *find_bytes(char *data, size_t size, const char *span, size_t length
         if (memcmp(data + i, span, length) == 0)
             return data + i;
     return NULL;
+}
+
+/* A bundle as it stands in `work` opens, and has a network or not. Returns its fingerprint. */
+static uint64_t opens(const char *path, bool has_network, const char *what) {
+    foreloop_model *model = NULL;
+    foreloop_error error = {0};
+    foreloop_model_info info = {.size = sizeof info};
+    const foreloop_status status = foreloop_model_open(&model, path, NULL, &error);
+    foreloop_model_get_info(model, &info);
+    CHECK(status == FORELOOP_OK && (info.network_parameters > 0) == has_network, "%s: %s", what, error.message);
+    foreloop_model_close(model);
+    return info.fingerprint;
+}
+
+/* What goes wrong with score networks, in a bundle that has none. */
+static void test_no_network(const fixture *fix, const char *work) {
+    copy_bundle(fix->directory, work, NULL);
+    CHECK(opens(work, false, "version 1") == UINT64_C(0xd118d9b0af4ebbab), "its fingerprint is for good");
+    replace(work, "model.json", "\"format_version\": 1", "\"format_version\": 1, \"score_network\": false");
+    opens(work, false, "version 1 that says that it has no network");
+    replace(work, "model.json", "\"format_version\": 1", "\"format_version\": 2");
+    opens(work, false, "version 2 that says so");
+    replace(work, "model.json", "\"score_network\": false", "\"score_network\": true");
+    refused(work, FORELOOP_ERROR_IO, "score_network.safetensors", "version 2 without the file");
+}
+
+/* The same in one that has one. */
+static void test_network(const fixture *fix, const char *work, const char *packed) {
+    static const struct {
+        const char *find, *by;
+        foreloop_status status;
+        const char *mentions, *what;
+    } cases[] = {
+        {"\"format_version\": 2", "\"format_version\": 1", FORELOOP_ERROR_FORMAT, "write 2",
+         "version 1 with a network"},
+        {"\"score_network\": true", "\"score_network\": 1", FORELOOP_ERROR_FORMAT, "model.json", "a number"},
+        {"\"score_network\": true", "\"score_network\": \"true\"", FORELOOP_ERROR_FORMAT, "model.json", "a string"},
+        {"\"score_network\": true", "\"score_network\": null", FORELOOP_ERROR_FORMAT, "model.json", "null"},
+        {"\"score_network\": true", "\"score_network\": true, \"score_network\": true", FORELOOP_ERROR_FORMAT,
+         "'score_network' stands twice", "the key twice"},
+        {"\"features\": [", "\"features\": [\"hw.sm_count\",", FORELOOP_ERROR_MISMATCH, "score network",
+         "other features"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        copy_bundle(fix->directory, work, NULL);
+        replace(work, "model.json", cases[i].find, cases[i].by);
+        refused(work, cases[i].status, cases[i].mentions, cases[i].what);
+    }
+    size_t size, accepted = 0, silent = 0;
+    char *data = fixture_read(fix->directory, "score_network.safetensors", &size), path[2048];
+    snprintf(path, sizeof path, "%s/score_network.safetensors", work);
+    copy_bundle(fix->directory, work, NULL);
+    for (size_t length = 0; length < size; length += length < 32 ? 1 : 97) {
+        foreloop_model *model = NULL;
+        foreloop_error error = {0};
+        write_file(path, data, length);
+        accepted += foreloop_model_open(&model, work, NULL, &error) == FORELOOP_OK;
+        silent += error.message[0] == 0;
+        foreloop_model_close(model);
+    }
+    CHECK(accepted == 0 && silent == 0, "every truncation of the network's file is refused with a message");
+    free(data);
+
+    /* Without the key the part does not count, in either form. */
+    copy_bundle(fix->directory, work, NULL);
+    const uint64_t whole = opens(work, true, "the network");
+    replace(work, "model.json", "\"score_network\": true", "\"score_network\":false");
+    const uint64_t without = opens(work, false, "the file without the key");
+    snprintf(path, sizeof path, "%s/changed.foreloop", work);
+    data = fixture_read("", packed + 1, &size);
+    char *key = find_bytes(data, size, "\"score_network\": true", 21), *name;
+    if (CHECK(key != NULL, "the packed manifest has the key")) {
+        memcpy(key, "\"score_network\":false", 21);
+        write_file(path, data, size);
+        CHECK(opens(path, false, "packed, without the key") == without && without != whole, "the same fingerprint");
+        memcpy(key, "\"score_network\": true", 21);
+    }
+    while ((name = find_bytes(data, size, "score_network/", 14)))
+        memcpy(name, "score_nothing/", 14);
+    write_file(path, data, size);
+    refused(path, FORELOOP_ERROR_MISMATCH, "score_network/", "packed, without the tensors");
+    free(data);
+}
+
+static void test_networks(const fixture *fix, const char *work, const char *packed) {
+    if (name_count == NAMES)
+        test_network(fix, work, packed);
+    else
+        test_no_network(fix, work);
 }
 
 /* The id of a text's first token, UINT32_MAX when there is none. */
@@ -305,6 +402,9 @@ int main(int argc, char **argv) {
     static fixture fix;
     foreloop_error error = {0};
     fixture_open(&fix, argc, argv);
+    char network[2048];
+    snprintf(network, sizeof network, "%s/%s", fix.directory, names[NAMES - 1]);
+    name_count = access(network, R_OK) == 0 ? NAMES : NAMES - 1;
     char work[] = "/tmp/foreloop-test-XXXXXX", packed[64];
     if (!mkdtemp(work))
         return 99;
@@ -332,6 +432,7 @@ int main(int argc, char **argv) {
     test_damaged_pack(packed, 997);
     test_stale_compiled(&fix, packed);
     test_wrong_bundles(&fix, work);
+    test_networks(&fix, work, packed);
 
     copy_bundle(fix.directory, work, NULL);
     char command[128];

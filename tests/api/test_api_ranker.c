@@ -2,6 +2,7 @@
  * and a ranker that a search trains on what it measured. */
 #include "failing_allocator.h"
 #include "fixture.h"
+#include "network_oracle.h"
 #include "tap.h"
 #include <stdbool.h>
 
@@ -98,7 +99,7 @@ static foreloop_gbdt *train(const session *s, size_t first, size_t step, const c
     return ranker;
 }
 
-/* The scores of the ranker itself on the features' columns. */
+/* The scores of the ranker itself on the features' columns, and of the model's network beside it. */
 static void predict(const session *s, const foreloop_gbdt *ranker, size_t first, size_t step, float *margins) {
     float row[FEATURES_MAX];
     for (size_t i = 0; i < s->fix.count; i++) {
@@ -106,6 +107,7 @@ static void predict(const session *s, const foreloop_gbdt *ranker, size_t first,
         for (size_t f = first; f < s->feature_count; f += step)
             row[columns++] = s->features[i * s->feature_count + f];
         (void)foreloop_gbdt_predict(ranker, row, 1, columns, 1, margins + i, NULL);
+        margins[i] = oracle_score(s->model, margins[i], s->features + i * s->feature_count);
     }
 }
 
@@ -150,7 +152,7 @@ static void check_scores(session *s, const foreloop_gbdt *ranker, size_t first, 
     CHECK(foreloop_scorer_set_ranker(s->scorer, ranker, &error) == FORELOOP_OK, "%s: set: %s", what, error.message);
     CHECK(foreloop_score(s->scorer, s->workload, s->ids, s->offsets, s->fix.count, batch, NULL) == FORELOOP_OK &&
               memcmp(batch, expected, bytes) == 0,
-          "%s: scores are what the ranker makes of the features", what);
+          "%s: scores are what the ranker and the network make of the features", what);
     for (size_t i = 0; i < s->fix.count; i++)
         (void)foreloop_score(s->scorer, s->workload, s->ids, s->offsets + i, 1, single + i, NULL);
     CHECK(memcmp(single, expected, bytes) == 0, "%s: one by one", what);
@@ -274,7 +276,7 @@ static void test_states(session *s) {
     static _Alignas(64) unsigned char state[1 << 16];
     foreloop_error error = {.message = ""};
     float score;
-    foreloop_gbdt *ranker = train(s, 0, 1, NULL);
+    foreloop_gbdt *ranker = chains(s, 60, 40, &error); /* which read all features */
     const size_t before = foreloop_state_size(s->scorer);
     CHECK(before < sizeof state && foreloop_state_begin(s->scorer, s->workload, state, NULL) == FORELOOP_OK &&
               foreloop_state_score(s->scorer, state, &score, NULL) == FORELOOP_OK,

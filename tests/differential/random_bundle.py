@@ -134,9 +134,22 @@ def random_ranker(random, features, trees):
     return booster.save_raw("json").decode()
 
 
+def network_tensors(random, features, widths):
+    """A score network with hidden layers of these widths. A third of the features is not read."""
+    scale = random.uniform(0.05, 2, features) * (random.random(features) > 1 / 3)
+    scale[int(random.integers(features))] = 0.5  # one at least
+    tensors = {"shift": random.normal(0, 1, features), "scale": scale, "limit": random.uniform(1, 5, 1)}
+    sizes = [features, *widths, 1]
+    for i, (width, rows) in enumerate(zip(sizes, sizes[1:])):
+        tensors[f"{i}.weight"] = random.normal(0, 1.5 / np.sqrt(width), (rows, width))
+        tensors[f"{i}.bias"] = random.normal(0, 0.2, rows)
+    return tensors
+
+
 def make(directory, seed, kinds=6, hidden=32, latent=None, layers=2, features=60, trees=12, window=(64, 40),
-         normalize=True):
-    """Writes a bundle; `latent` other than `hidden` brings a projection. Returns the manifest."""
+         normalize=True, network=None):
+    """Writes a bundle; `latent` other than `hidden` brings a projection, `network` (the widths of its hidden layers) a
+    score network. Returns the manifest."""
     random = np.random.default_rng(seed)
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -150,6 +163,8 @@ def make(directory, seed, kinds=6, hidden=32, latent=None, layers=2, features=60
                 "pooling": {"projection": latent != hidden, "normalize": normalize}, "activation": "relu",
                 "actions": actions, "features": random_features(random, actions, latent, features),
                 "training": {"data": "random"}}
+    if network is not None:
+        manifest.update(format_version=2, score_network=True)
     encoder = encoder_tensors(random, vocabulary, hidden, layers, 2 * hidden, window[0] + 2)
     if latent != hidden:
         encoder["pooling.weight"] = random.normal(0, 0.3, (latent, hidden))
@@ -174,6 +189,9 @@ def make(directory, seed, kinds=6, hidden=32, latent=None, layers=2, features=60
     write_safetensors(directory / "encoder.safetensors", encoder)
     write_safetensors(directory / "transition.safetensors", transition)
     (directory / "ranker.json").write_text(random_ranker(random, manifest["features"], trees))
+    if network is not None:
+        write_safetensors(directory / "score_network.safetensors",
+                          network_tensors(random, len(manifest["features"]), network))
     return manifest
 
 

@@ -3,7 +3,8 @@
     python test_transition.py [--full]
 
 The reference follows weights/FORMAT.md in float64: latent states agree within 1e-5 relative, aggregates to the bit,
-scores with xgboost's margins of the library's own features to the bit.
+scores with xgboost's margins of the library's own features, and with the score network's output added to them where the
+bundle has one, to the bit.
 """
 
 import pathlib
@@ -78,6 +79,34 @@ class Reference:
         return z, features
 
 
+def fma(a, b, c):
+    """a * b + c of float32 arrays, rounded once. The product is exact in float64, the sum is rounded to odd there: what
+    was cut off shows in its last bit, so that rounding it to float32 is right."""
+    product, c = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
+    total = product + c
+    moved = total - product
+    rest = (product - (total - moved)) + (c - moved)
+    bits = total.view(np.int64)
+    odd = (rest != 0) & (bits % 2 == 0)
+    away = (rest > 0) == (total > 0)  # from zero: the next larger bits, or the next smaller ones
+    return np.where(odd, bits + np.where(away, 1, -1), bits).view(np.float64).astype(np.float32)
+
+
+def score_network(tensors, rows):
+    """The network's float32 outputs for rows of features."""
+    limit, read = tensors["limit"][0], np.flatnonzero(tensors["scale"])
+    x = (rows[:, read] - tensors["shift"][read]) * tensors["scale"][read]
+    x = np.minimum(np.maximum(x, -limit), limit)
+    count = sum(name.endswith(".weight") for name in tensors)
+    for i in range(count):
+        weight = tensors[f"{i}.weight"][:, read] if i == 0 else tensors[f"{i}.weight"]
+        total = np.tile(tensors[f"{i}.bias"], (len(x), 1))
+        for k in range(x.shape[1]):
+            total = fma(x[:, k : k + 1], weight[None, :, k], total)
+        x = np.where(total > 0, total, np.float32(0)) if i + 1 < count else total
+    return x[:, 0]
+
+
 def read_safetensors(path):
     import json
     import struct
@@ -94,6 +123,8 @@ def check_bundle(library, directory, seed, candidates):
              "features": int(random.integers(10, 120)), "layers": 1}
     if seed % 2:
         shape["latent"] = int(random.integers(8, 70))  # in fewer dimensions the dot products can cancel (NUMERICS.md)
+    if seed % 3:
+        shape["network"] = [int(random.integers(1, 70)) for _ in range(int(random.integers(0, 4)))]
     manifest = random_bundle.make(directory, seed, **shape)
     booster = xgboost.Booster(model_file=str(directory / "ranker.json"))
     hardware = {name: float(random.integers(1, 1 << 20)) for name in random_bundle.HARDWARE}
@@ -120,6 +151,9 @@ def check_bundle(library, directory, seed, candidates):
                 rows.append(row)
             scores = scorer.score(workload, sequences)
             margins = booster.predict(xgboost.DMatrix(np.array(rows), feature_names=names), output_margin=True)
+            if "network" in shape:
+                network = read_safetensors(directory / "score_network.safetensors")
+                margins = margins + score_network(network, np.array(rows))
             unequal_scores += int((scores.view(np.uint32) != margins.view(np.uint32)).sum())
     return worst, unequal_features, unequal_scores
 

@@ -1,6 +1,7 @@
 /* Reference kernels of the score network: they define the bits. */
 #include "kernels_cpu/mlp_f32.h"
 #include <math.h>
+#include <string.h>
 
 enum { ROWS = FORELOOP_MLP_ROWS };
 
@@ -23,24 +24,30 @@ static void standardise_block(const float *block, const uint32_t *values, const 
             x[i * ROWS + r] = standardise(block[values[i] * (size_t)ROWS + r], shift[i], scale[i], limit);
 }
 
-/* Output o of a layer; number i of x lies at x[i * step]. */
-static float output(const foreloop_mlp_layer *layer, bool relu, const float *x, size_t step, size_t o) {
-    float sum = layer->bias[o];
-    for (size_t i = 0; i < layer->in; i++)
-        sum = fmaf(layer->weight[i * layer->stride + o], x[i * step], sum);
+static float finish(float sum, bool relu) {
     return relu && !(sum > 0) ? 0 : sum;
 }
 
 static void row(const foreloop_mlp_layer *layer, bool relu, const float *x, float *y) {
+    memcpy(y, layer->bias, layer->stride * sizeof *y);
+    for (size_t i = 0; i < layer->in; i++)
+        for (size_t o = 0; o < layer->stride; o++)
+            y[o] = fmaf(layer->weight[i * layer->stride + o], x[i], y[o]);
     for (size_t o = 0; o < layer->stride; o++)
-        y[o] = output(layer, relu, x, 1, o);
+        y[o] = finish(y[o], relu);
 }
 
 static void block(const foreloop_mlp_layer *layer, bool relu, const float *x, size_t rows, float *y) {
     const size_t whole = foreloop_mlp_whole_rows(rows);
-    for (size_t o = 0; o < layer->out; o++)
+    for (size_t o = 0; o < layer->out; o++, y += ROWS) {
         for (size_t r = 0; r < whole; r++)
-            y[o * ROWS + r] = output(layer, relu, x + r, ROWS, o);
+            y[r] = layer->bias[o];
+        for (size_t i = 0; i < layer->in; i++)
+            for (size_t r = 0; r < whole; r++)
+                y[r] = fmaf(layer->weight[i * layer->stride + o], x[i * ROWS + r], y[r]);
+        for (size_t r = 0; r < whole; r++)
+            y[r] = finish(y[r], relu);
+    }
 }
 
 void foreloop_mlp_f32_ref(foreloop_mlp_f32 *kernels) {
