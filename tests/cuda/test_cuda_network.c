@@ -1,7 +1,11 @@
 /* The score network's kernels beside the CPU's, over networks of several depths and of widths that fill no tile: with
- * features far out of range, rows that are NaN, and more numbers in a row than the network reads. */
+ * features far out of range, rows that are NaN, and more numbers in a row than the network reads. And a bundle whose
+ * network reads some of the features that its trees read, and some others. Usage: test_cuda_network ROOT NAME, of the
+ * bundle in tests/golden */
+#include "../api/fixture.h"
 #include "cuda/scoring.h"
 #include "cuda_test.h"
+#include "model/model.h"
 #include "random.h"
 #include <math.h>
 #include <stdio.h>
@@ -154,16 +158,65 @@ static void check_network(foreloop_cuda *gpu, size_t shape) {
     release_network(&network);
 }
 
-int main(void) {
+static void check_bundle(foreloop_cuda *gpu, const fixture *fix) {
+    static uint32_t ids[FIXTURE_MAX * 1024];
+    size_t offsets[FIXTURE_MAX + 1];
+    float expected[FIXTURE_MAX] = {0}, scores[FIXTURE_MAX] = {0};
+    foreloop_error error = {.message = ""};
+    foreloop_model *model = NULL;
+    foreloop_workload *workload = NULL;
+    foreloop_actions *actions = NULL;
+    foreloop_scorer *scorer = NULL;
+    foreloop_cuda_model *own_model = NULL;
+    foreloop_cuda_actions *own_actions = NULL;
+    foreloop_cuda_workload *own_workload = NULL;
+    foreloop_cuda_scorer *own_scorer = NULL;
+    const int opened =
+        foreloop_model_open(&model, fix->directory, NULL, &error) == FORELOOP_OK &&
+        foreloop_workload_create(&workload, model, fix->z0, &error) == FORELOOP_OK &&
+        foreloop_actions_create(&actions, model, 0, &error) == FORELOOP_OK &&
+        fixture_intern(fix, actions, ids, offsets, &error) == FORELOOP_OK &&
+        foreloop_scorer_create(&scorer, model, actions, &fix->hardware, &error) == FORELOOP_OK &&
+        foreloop_cuda_model_create(&own_model, gpu, model, NULL, &error) == FORELOOP_OK &&
+        foreloop_cuda_actions_create(&own_actions, own_model, actions, 0, &error) == FORELOOP_OK &&
+        foreloop_cuda_actions_update(own_actions, NULL, &error) == FORELOOP_OK &&
+        foreloop_cuda_workload_create(&own_workload, own_model, workload, NULL, &error) == FORELOOP_OK &&
+        foreloop_cuda_scorer_create(&own_scorer, own_model, own_actions, &fix->hardware, NULL, &error) == FORELOOP_OK;
+    if (CHECK(opened && model->has_network && model->network.input_count < model->manifest.plan.count,
+              "a bundle whose network leaves features out: %s", error.message)) {
+        const foreloop_cuda_batch batch = {.size = sizeof batch, .ids = ids, .offsets = offsets, .count = fix->count};
+        foreloop_score(scorer, workload, ids, offsets, fix->count, expected, NULL);
+        CHECK(foreloop_cuda_score(own_scorer, own_workload, &batch, scores, FORELOOP_CUDA_HOST, NULL, &error) ==
+                      FORELOOP_OK &&
+                  cudaStreamSynchronize(NULL) == cudaSuccess && !emulation_take_fault()[0] &&
+                  memcmp(scores, expected, sizeof scores) == 0,
+              "its %zu candidates have the CPU's bits: %s", fix->count, error.message);
+    }
+    foreloop_cuda_scorer_close(own_scorer);
+    foreloop_cuda_workload_close(own_workload);
+    foreloop_cuda_actions_close(own_actions);
+    foreloop_cuda_model_close(own_model);
+    foreloop_scorer_close(scorer);
+    foreloop_actions_close(actions);
+    foreloop_workload_close(workload);
+    foreloop_model_close(model);
+}
+
+int main(int argc, char **argv) {
+    static fixture fix;
     foreloop_error error = {.message = ""};
     foreloop_cuda *gpu = NULL;
     random_source source = {5};
     if (!cuda_test_has_gpu())
         return tap_done();
+    fixture_open(&fix, argc, argv);
     fill_rows(&source);
-    if (CHECK(foreloop_cuda_open(&gpu, NULL, &error) == FORELOOP_OK, "a GPU: %s", error.message))
+    if (CHECK(foreloop_cuda_open(&gpu, NULL, &error) == FORELOOP_OK, "a GPU: %s", error.message)) {
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             check_network(gpu, i);
+        check_bundle(gpu, &fix);
+    }
     foreloop_cuda_close(gpu);
+    fixture_close(&fix);
     return tap_done();
 }
