@@ -1,7 +1,8 @@
 /*
  * Scoring on the GPU: candidates a second of the shape that docs/KERNELS.md states its estimates for (latent 256, 32
  * kinds, 20 actions out of 4,096, 300 trees of depth 6 that read all 320 features), from device memory, from host
- * memory, and the 100 best; checked against the CPU. Prints one JSON object; without a GPU one that says so.
+ * memory, and the 100 best; checked against the CPU. Prints a JSON object for the model without a score network, and
+ * one for it with a network of two hidden layers of 64; without a GPU one that says so.
  *
  *     bench_cuda [CANDIDATES]
  */
@@ -14,7 +15,17 @@
 #include <string.h>
 #include <time.h>
 
-enum { LATENT = 256, KINDS = 32, TREES = 300, DEPTH = 6, ACTIONS = 4096, LENGTH = 20, BEST = 100, REPEATS = 9 };
+enum {
+    LATENT = 256,
+    KINDS = 32,
+    TREES = 300,
+    DEPTH = 6,
+    ACTIONS = 4096,
+    LENGTH = 20,
+    BEST = 100,
+    REPEATS = 9,
+    WIDTH = 64
+};
 
 typedef struct session {
     foreloop_buffer bundle;
@@ -54,8 +65,8 @@ static int intern_actions(session *s) {
     return 1;
 }
 
-static int open_cpu(session *s) {
-    static const bench_shape shape = {LATENT, KINDS, TREES, DEPTH, NULL, 0};
+static int open_cpu(session *s, size_t network) {
+    const bench_shape shape = {LATENT, KINDS, TREES, DEPTH, NULL, network};
     static foreloop_allocator allocator;
     float latent[LATENT];
     uint64_t random = 7;
@@ -160,18 +171,12 @@ static void close_all(session *s) {
     free(s->expected);
 }
 
-int main(int argc, char **argv) {
-    static session s;
+/* One model, the network's hidden layers of this width or none; 1 when something failed. */
+static int bench(size_t count, size_t network) {
+    session s = {.count = count};
     foreloop_cuda_info info = {.size = sizeof info};
-    size_t devices = 0;
     int failed = 1;
-    s.count = argc > 1 ? strtoul(argv[1], NULL, 10) : 1u << 20;
-    const foreloop_status found = foreloop_cuda_device_count(&devices, &s.error);
-    if (found != FORELOOP_OK || devices == 0) {
-        printf("{\"bench\":\"cuda\",\"skipped\":\"%s\"}\n", found == FORELOOP_OK ? "no GPU" : s.error.message);
-        return 0;
-    }
-    if (s.count == 0 || !open_cpu(&s) || !open_gpu(&s)) {
+    if (!open_cpu(&s, network) || !open_gpu(&s)) {
         fprintf(stderr, "bench_cuda: %s\n", s.error.message);
     } else {
         const double device = measure(&s, FROM_DEVICE), host = measure(&s, FROM_HOST), best = measure(&s, THE_BEST);
@@ -180,12 +185,29 @@ int main(int argc, char **argv) {
         const double cpu = (double)s.count / (seconds() - begun);
         const int same = memcmp(s.scores, s.expected, s.count * sizeof *s.scores) == 0;
         foreloop_cuda_get_info(s.gpu, &info);
-        printf("{\"bench\":\"cuda\",\"gpu\":\"%s\",\"candidates\":%zu,\"from_device_per_second\":%.0f,"
+        printf("{\"bench\":\"cuda\",\"gpu\":\"%s\",\"network\":%zu,\"candidates\":%zu,\"from_device_per_second\":%.0f,"
                "\"from_host_per_second\":%.0f,\"best_100_per_second\":%.0f,\"cpu_core_per_second\":%.0f,"
                "\"bits_of_the_cpu\":%s}\n",
-               info.name, s.count, device, host, best, cpu, same ? "true" : "false");
+               info.name, network, s.count, device, host, best, cpu, same ? "true" : "false");
         failed = !same || device == 0 || host == 0 || best == 0;
     }
     close_all(&s);
     return failed;
+}
+
+int main(int argc, char **argv) {
+    foreloop_error error = {.message = ""};
+    size_t devices = 0;
+    const size_t count = argc > 1 ? strtoul(argv[1], NULL, 10) : 1u << 20;
+    const foreloop_status found = foreloop_cuda_device_count(&devices, &error);
+    if (found != FORELOOP_OK || devices == 0) {
+        printf("{\"bench\":\"cuda\",\"skipped\":\"%s\"}\n", found == FORELOOP_OK ? "no GPU" : error.message);
+        return 0;
+    }
+    if (count == 0) {
+        fprintf(stderr, "bench_cuda: the number of candidates must be 1 at least\n");
+        return 1;
+    }
+    const int failed = bench(count, 0);
+    return bench(count, WIDTH) || failed;
 }

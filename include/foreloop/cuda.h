@@ -208,7 +208,8 @@ FORELOOP_API void foreloop_cuda_workload_close(foreloop_cuda_workload *workload)
 
 typedef struct foreloop_cuda_scorer_options {
     size_t size;
-    size_t chunk;      /* (16,384) candidates that run at once: 4 x (features that trees read) bytes each */
+    size_t chunk;      /* (16,384) candidates that run at once: 4 x (features that trees and score network read, and
+                          twice the outputs of the network's widest hidden layer) bytes each */
     size_t staged_ids; /* (2^19) ids of host batches that are copied at once, 4 bytes each, twice; no sequence of a host
                           batch may be longer */
 } foreloop_cuda_scorer_options;
@@ -222,8 +223,8 @@ FORELOOP_API foreloop_status foreloop_cuda_scorer_create(
     const foreloop_hardware *hardware, const foreloop_cuda_scorer_options *options, foreloop_error *error);
 FORELOOP_API void foreloop_cuda_scorer_close(foreloop_cuda_scorer *scorer);
 
-/* As foreloop_scorer_set_ranker: these trees from now on; NULL: the model's own. The trees are copied to the GPU.
- * Synchronise before with the stream that the scorer works on. Waits for its upload. */
+/* As foreloop_scorer_set_ranker: these trees from now on; NULL: the model's own; the score network stays. The trees are
+ * copied to the GPU. Synchronise before with the stream that the scorer works on. Waits for its upload. */
 FORELOOP_API foreloop_status foreloop_cuda_scorer_set_ranker(foreloop_cuda_scorer *scorer, const foreloop_gbdt *ranker,
                                                              foreloop_error *error);
 

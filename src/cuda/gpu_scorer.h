@@ -23,8 +23,9 @@ struct foreloop_cuda_scorer {
 
     foreloop_cuda_ranker own_ranker; /* of foreloop_cuda_scorer_set_ranker */
     const foreloop_cuda_ranker *ranker;
-    foreloop_transh_program program; /* of what its trees read */
-    foreloop_cuda_rows rows;         /* that its trees read */
+    foreloop_transh_program program; /* of what its trees and the score network read */
+    foreloop_cuda_rows rows;         /* of that: the values of `host` */
+    const uint32_t *network_inputs;  /* [the network's]: their numbers in a row; among the arrays of `rows` */
     foreloop_cuda_rows features;     /* of all features */
     float *feature_values;           /* [feature_chunk][features.width]: on their way to the host */
     size_t feature_chunk;
@@ -34,6 +35,7 @@ struct foreloop_cuda_scorer {
     size_t *offsets; /* [chunk + 1] */
     unsigned char *bad;
     float *scores;                 /* [chunk] */
+    float *hidden[2];              /* [the network's widest hidden layer][chunk, in whole blocks]; NULL: it has none */
     uint64_t *keys[2];             /* [kept keys + chunk, in whole tiles] */
     uint64_t *indices;             /* [kept keys]: results on their way to the host */
     float *best;                   /* the same */

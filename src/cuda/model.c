@@ -41,10 +41,13 @@ static foreloop_status fill_model(foreloop_cuda_model *own, cudaStream_t stream,
     const foreloop_scorer_ranker ranker = foreloop_ranker_of_model(own->model);
     FORELOOP_TRY(upload_tables(own, stream, error));
     FORELOOP_TRY(foreloop_cuda_ranker_open(&own->ranker, own->gpu, &ranker, stream, error));
+    if (own->model->has_network)
+        FORELOOP_TRY(foreloop_cuda_score_network_open(&own->network, own->gpu, &own->model->network, stream, error));
     return foreloop_cuda_check(cudaStreamSynchronize(stream), "copying the model", error);
 }
 
 static void release_model(foreloop_cuda_model *own) {
+    foreloop_cuda_score_network_close(&own->network);
     foreloop_cuda_ranker_close(&own->ranker);
     foreloop_cuda_arrays_close(&own->arrays);
     foreloop_release(&own->gpu->allocator, own);

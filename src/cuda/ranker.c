@@ -104,20 +104,11 @@ static foreloop_status upload(foreloop_cuda_ranker *ranker, const tables *t, con
     return FORELOOP_OK;
 }
 
-static foreloop_status number_columns(foreloop_cuda_ranker *ranker, tables *t, const foreloop_scorer_ranker *source,
-                                      foreloop_error *error) {
-    for (size_t column = 0; column < source->column_count; column++)
-        ranker->row_width += source->reads[column];
-    ranker->features = foreloop_allocate(&ranker->arrays.gpu->allocator, ranker->row_width, sizeof *ranker->features);
-    if (!ranker->features)
-        return foreloop_fail_memory(error, ranker->row_width, sizeof *ranker->features, "the trees' copy");
-    uint32_t number = 0;
+static void number_columns(foreloop_cuda_ranker *ranker, tables *t, const foreloop_scorer_ranker *source) {
     for (size_t column = 0; column < source->column_count; column++) {
-        t->numbers[column] = number;
-        if (source->reads[column])
-            ranker->features[number++] = source->columns[column];
+        t->numbers[column] = (uint32_t)ranker->row_width;
+        ranker->row_width += source->reads[column];
     }
-    return FORELOOP_OK;
 }
 
 foreloop_status foreloop_cuda_ranker_open(foreloop_cuda_ranker *ranker, foreloop_cuda *gpu,
@@ -127,9 +118,8 @@ foreloop_status foreloop_cuda_ranker_open(foreloop_cuda_ranker *ranker, foreloop
     tables t = {0};
     *ranker = (foreloop_cuda_ranker){.arrays = {.gpu = gpu}, .gbdt = source->gbdt};
     foreloop_status status = allocate_tables(&t, source->gbdt, source, allocator, error);
-    if (status == FORELOOP_OK)
-        status = number_columns(ranker, &t, source, error);
     if (status == FORELOOP_OK) {
+        number_columns(ranker, &t, source);
         fill_tables(&t, source->gbdt);
         status = upload(ranker, &t, source->gbdt, stream, error);
     }
@@ -142,7 +132,6 @@ foreloop_status foreloop_cuda_ranker_open(foreloop_cuda_ranker *ranker, foreloop
 void foreloop_cuda_ranker_close(foreloop_cuda_ranker *ranker) {
     if (!ranker->arrays.gpu)
         return;
-    foreloop_release(&ranker->arrays.gpu->allocator, ranker->features);
     foreloop_cuda_arrays_close(&ranker->arrays);
     *ranker = (foreloop_cuda_ranker){0};
 }

@@ -56,11 +56,15 @@ static foreloop_status open_rows(foreloop_cuda_rows *rows, const foreloop_cuda_s
 /* Sets up everything that depends on the trees: those of own_ranker where it is open, else the model's. */
 static foreloop_status connect_ranker(foreloop_cuda_scorer *scorer, foreloop_error *error) {
     const foreloop_cuda_model *model = scorer->model;
+    const foreloop_scorer *host = scorer->host;
     scorer->ranker = scorer->own_ranker.arrays.gpu ? &scorer->own_ranker : &model->ranker;
-    scorer->program = scorer->host->ranker.reads_more ? model->all : model->used;
+    scorer->program = host->ranker.reads_more ? model->all : model->used;
     scorer->value_arrays.gpu = model->gpu;
-    FORELOOP_TRY(open_rows(&scorer->rows, scorer, &scorer->program, scorer->ranker->features, scorer->ranker->row_width,
-                           NULL, error));
+    FORELOOP_TRY(
+        open_rows(&scorer->rows, scorer, &scorer->program, host->value_features, host->value_count, NULL, error));
+    FORELOOP_TRY(foreloop_cuda_arrays_upload(&scorer->rows.arrays, &scorer->network_inputs, host->network_values,
+                                             model->model->network.input_count, sizeof *host->network_values,
+                                             "the scorer", NULL, error));
     FORELOOP_TRY(foreloop_cuda_arrays_take(&scorer->value_arrays, &scorer->values, scorer->chunk,
                                            (scorer->rows.width ? scorer->rows.width : 1) * sizeof(float),
                                            "the features of a chunk", error));
@@ -76,6 +80,7 @@ static void release_ranker(foreloop_cuda_scorer *scorer) {
 static foreloop_status take_scratch(foreloop_cuda_scorer *scorer, foreloop_error *error) {
     static const char what[] = "the scorer";
     foreloop_cuda_arrays *arrays = &scorer->arrays;
+    const foreloop_cuda_score_network *network = &scorer->model->network;
     const size_t keys = (KEPT + scorer->chunk + TILE - 1) / TILE * TILE;
     FORELOOP_TRY(foreloop_cuda_arrays_take(arrays, &scorer->ids, scorer->staged_ids, sizeof *scorer->ids, what, error));
     FORELOOP_TRY(
@@ -85,6 +90,10 @@ static foreloop_status take_scratch(foreloop_cuda_scorer *scorer, foreloop_error
         foreloop_cuda_arrays_take(arrays, &scorer->scores, scorer->chunk, sizeof *scorer->scores, what, error));
     for (size_t i = 0; i < 2; i++)
         FORELOOP_TRY(foreloop_cuda_arrays_take(arrays, &scorer->keys[i], keys, sizeof(uint64_t), what, error));
+    for (size_t i = 0; i < 2 && network->widest; i++)
+        FORELOOP_TRY(foreloop_cuda_arrays_take(arrays, &scorer->hidden[i], network->widest,
+                                               foreloop_cuda_network_pitch(scorer->chunk) * sizeof(float),
+                                               "what layers of the score network pass on", error));
     FORELOOP_TRY(foreloop_cuda_arrays_take(arrays, &scorer->indices, KEPT, sizeof *scorer->indices, what, error));
     FORELOOP_TRY(foreloop_cuda_arrays_take(arrays, &scorer->best, KEPT, sizeof *scorer->best, what, error));
     FORELOOP_TRY(foreloop_cuda_arrays_take(arrays, &scorer->first_bad, 1, sizeof *scorer->first_bad, what, error));
@@ -197,6 +206,7 @@ static foreloop_status change_ranker(foreloop_cuda_scorer *scorer, const foreloo
     scorer->ranker = ranker ? &scorer->own_ranker : made.ranker;
     scorer->program = made.program;
     scorer->rows = made.rows;
+    scorer->network_inputs = made.network_inputs;
     scorer->value_arrays = made.value_arrays;
     scorer->values = made.values;
     return FORELOOP_OK;
@@ -244,6 +254,18 @@ static foreloop_status roll_out(const foreloop_cuda_scorer *scorer, const forelo
                                "rolling out", error);
 }
 
+static foreloop_status add_network(const foreloop_cuda_scorer *scorer, const foreloop_cuda_piece *piece, float *scores,
+                                   foreloop_error *error) {
+    const foreloop_cuda_network_call call = {.network = scorer->model->network.network,
+                                             .inputs = scorer->network_inputs,
+                                             .rows = scorer->values,
+                                             .row_stride = scorer->rows.width,
+                                             .count = piece->count,
+                                             .hidden = {scorer->hidden[0], scorer->hidden[1]},
+                                             .scores = scores};
+    return foreloop_cuda_check(foreloop_cuda_add_network(&call, scorer->stream), "adding the score network", error);
+}
+
 /* A piece's scores to scores[piece->count] on the device. */
 static foreloop_status score_piece(const foreloop_cuda_scorer *scorer, const foreloop_cuda_workload *workload,
                                    const foreloop_cuda_piece *piece, float *scores, foreloop_error *error) {
@@ -252,12 +274,13 @@ static foreloop_status score_piece(const foreloop_cuda_scorer *scorer, const for
     const foreloop_cuda_trees_call call = {.trees = scorer->ranker->trees,
                                            .rows = scorer->values,
                                            .row_stride = width,
-                                           .row_width = width,
+                                           .row_width = scorer->ranker->row_width,
                                            .count = piece->count,
                                            .bad = scorer->bad,
                                            .scores = scores};
-    return foreloop_cuda_check(foreloop_cuda_add_trees(&call, scorer->model->gpu->block_shared_bytes, scorer->stream),
-                               "adding up trees", error);
+    FORELOOP_CUDA_TRY(foreloop_cuda_add_trees(&call, scorer->model->gpu->block_shared_bytes, scorer->stream),
+                      "adding up trees");
+    return scorer->model->model->has_network ? add_network(scorer, piece, scores, error) : FORELOOP_OK;
 }
 
 static foreloop_status check_place(const char *call, const void *output, foreloop_cuda_place place, bool needed,

@@ -4,7 +4,9 @@
 
 #include "cuda/arrays.h"
 #include "kernels_cuda/rollout.h"
+#include "kernels_cuda/score_network.h"
 #include "kernels_cuda/trees.h"
+#include "score_network/score_network.h"
 #include "scorer.h"
 
 /* Trees, and the row that they read: number v of a row is the v-th column of the ranker that a tree reads. */
@@ -13,19 +15,31 @@ typedef struct foreloop_cuda_ranker {
     const foreloop_gbdt *gbdt;
     foreloop_cuda_trees trees;
     size_t row_width;
-    uint32_t *features; /* [row_width]: features of the model's plan; on the host */
 } foreloop_cuda_ranker;
 foreloop_status foreloop_cuda_ranker_open(foreloop_cuda_ranker *ranker, foreloop_cuda *gpu,
                                           const foreloop_scorer_ranker *source, cudaStream_t stream,
                                           foreloop_error *error);
 void foreloop_cuda_ranker_close(foreloop_cuda_ranker *ranker);
 
+/* The score network; zero where a model has none. */
+typedef struct foreloop_cuda_score_network {
+    foreloop_cuda_arrays arrays;
+    foreloop_cuda_network network;
+    size_t widest; /* outputs of a hidden layer; 0: there is none */
+} foreloop_cuda_score_network;
+foreloop_status foreloop_cuda_score_network_open(foreloop_cuda_score_network *own, foreloop_cuda *gpu,
+                                                 const foreloop_score_network *network, cudaStream_t stream,
+                                                 foreloop_error *error);
+void foreloop_cuda_score_network_close(foreloop_cuda_score_network *own);
+
 struct foreloop_cuda_model {
     foreloop_cuda *gpu;
     const foreloop_model *model;
     foreloop_cuda_arrays arrays;
-    foreloop_transh_program used, all; /* on the device, without actions: what the model's trees read, and all */
+    foreloop_transh_program used, all; /* on the device, without actions: what the model's trees and score network read,
+                                          and all */
     foreloop_cuda_ranker ranker;
+    foreloop_cuda_score_network network;
 };
 
 struct foreloop_cuda_actions {

@@ -26,15 +26,6 @@ static __device__ __forceinline__ unsigned swizzled(unsigned line, unsigned key,
     return line * TILE + (row ^ (key % 8 * 4));
 }
 
-/* Four neighbours in shared memory, from a multiple of four on. */
-static __device__ __forceinline__ float4 shared_four(FORELOOP_SHARED_POINTER(float) tile, unsigned index) {
-#if defined(__CUDACC__)
-    return *reinterpret_cast<const float4 *>(tile + index);
-#else
-    return make_float4(tile[index], tile[index + 1], tile[index + 2], tile[index + 3]);
-#endif
-}
-
 /* Rows of a matrix, `columns` numbers of each, and what is added to every row. */
 typedef struct attention_rows {
     const void *values;

@@ -38,4 +38,13 @@
 #error "compile with nvcc, or include tests/cuda/emulation.h before"
 #endif
 
+/* Four neighbours in shared memory, from a multiple of four on, of an array aligned to 16. */
+static __device__ __forceinline__ float4 shared_four(FORELOOP_SHARED_POINTER(float) tile, unsigned index) {
+#if defined(__CUDACC__)
+    return *reinterpret_cast<const float4 *>(tile + index);
+#else
+    return make_float4(tile[index], tile[index + 1], tile[index + 2], tile[index + 3]);
+#endif
+}
+
 #endif

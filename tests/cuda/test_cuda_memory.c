@@ -108,7 +108,7 @@ static void arena(void) {
 }
 
 int main(void) {
-    static const bench_shape shape = {32, 9, 3, 3, NULL, 0};
+    static const bench_shape shape = {32, 9, 3, 3, NULL, 20};
     if (!cuda_test_has_gpu())
         return tap_done();
     if (CHECK(engine_open(&cpu, &shape, FORELOOP_TIER_BEST), "a model: %s", cpu.error.message)) {

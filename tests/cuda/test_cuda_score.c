@@ -11,7 +11,12 @@ static const bench_shape shapes[] = {{256, 32, 20, 6, NULL, 0},
                                      {100, 7, 3, 4, NULL, 0},  /* the trees read half of z and few aggregates */
                                      {16, 64, 5, 5, NULL, 0},  /* more kinds than dimensions */
                                      {300, 17, 1, 0, NULL, 0}, /* a tree that reads nothing */
-                                     {64, ENGINE_REAL_KINDS, 8, 6, engine_kinds, 0}};
+                                     {64, ENGINE_REAL_KINDS, 8, 6, engine_kinds, 0},
+                                     /* score networks: what trees read is a part of what they read, and nothing */
+                                     {100, 7, 3, 4, NULL, 64},
+                                     {37, 9, 1, 0, NULL, 17},
+                                     {64, ENGINE_REAL_KINDS, 8, 6, engine_kinds, 100},
+                                     {16, 5, 2, 3, NULL, 1}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 typedef struct session {
@@ -370,7 +375,8 @@ int main(void) {
     if (!cuda_test_has_gpu())
         return tap_done();
     for (size_t i = 0; i < SHAPES; i++) {
-        printf("# latent %zu, kinds %zu, trees %zu\n", shapes[i].latent, shapes[i].kinds, shapes[i].trees);
+        printf("# latent %zu, kinds %zu, trees %zu, network %zu\n", shapes[i].latent, shapes[i].kinds, shapes[i].trees,
+               shapes[i].network);
         if (!CHECK(open_session(&s, &shapes[i]), "open: %s", s.error.message))
             break;
         test_scores(&s, i);
@@ -381,7 +387,7 @@ int main(void) {
         test_bad_on_device(&s);
         test_growth(&s);
         test_latent(&s);
-        if (i == 1)
+        if (shapes[i].latent == 100) /* with a network, and without */
             test_rankers(&s);
         if (i == 0)
             test_arguments(&s);
