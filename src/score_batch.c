@@ -4,10 +4,10 @@
  *   1. In groups of 16, each candidate takes its steps from what it shares with its forerunners on (the products and
  *      aggregates of a state, everything but the sum of d).
  *   2. Slice by slice of z, all groups form that slice of the sums and finish it, and each block of four groups makes
- *      the trees' codes of it. The slice of all actions stays in the second-level cache meanwhile, which whole rows of d
- *      would not; and so do the codes, which values would not.
- *   3. The trees run over the blocks' codes, and the score network, where the model has one, over their values: these
- *      are kept then, and chunks are smaller for it.
+ *      the trees' codes of it. The slice of all actions stays in the second-level cache meanwhile, and so do the codes;
+ *      whole rows of d would not, nor would values.
+ *   3. The trees run over the blocks' codes, and the score network, where the model has one, over their values, which
+ *      are kept for it.
  */
 #include "common/error.h"
 #include "gbdt/model.h"

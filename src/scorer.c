@@ -113,13 +113,14 @@ static void connect_values(foreloop_scorer *scorer) {
 }
 
 static void size_chunk(foreloop_scorer *scorer) {
+    const size_t size = scorer->coding.codes_size ? scorer->coding.codes_size : 1, fit = FORELOOP_CHUNK_CODES / size;
     scorer->keeps_values = scorer->coding.reads_values || scorer->model->has_network;
-    const size_t values = scorer->keeps_values ? (scorer->value_count + 1) * BLOCK * sizeof(float) : 0;
-    const size_t size = scorer->coding.codes_size + values, fit = FORELOOP_CHUNK_BYTES / (size ? size : 1);
-    scorer->chunk_blocks = fit < FORELOOP_CHUNK_LEAST_BLOCKS ? FORELOOP_CHUNK_LEAST_BLOCKS
-                           : fit < FORELOOP_CHUNK_BLOCKS     ? fit
-                                                             : FORELOOP_CHUNK_BLOCKS;
-    scorer->segment_limit = 2 * scorer->chunk_blocks * BLOCK + FORELOOP_GROUP_SEGMENTS;
+    scorer->chunk_blocks = scorer->program.latent == 0         ? 1
+                           : fit < FORELOOP_CHUNK_LEAST_BLOCKS ? FORELOOP_CHUNK_LEAST_BLOCKS
+                           : fit < FORELOOP_CHUNK_BLOCKS       ? fit
+                                                               : FORELOOP_CHUNK_BLOCKS;
+    scorer->segment_limit =
+        2 * scorer->chunk_blocks * BLOCK + BLOCK / FORELOOP_GROUP * FORELOOP_GROUP_SEGMENTS; /* a block always fits */
 }
 
 static foreloop_status allocate_scratch(foreloop_scorer *scorer, foreloop_error *error) {

@@ -10,10 +10,11 @@
 enum {
     FORELOOP_GROUP = FORELOOP_TRANSH_LANES, /* candidates that are rolled out together */
     FORELOOP_BLOCK = 64,                    /* that pass through the trees together */
-    /* Whose sums are formed together, slice by slice: so many at the most, and fewer where what is kept of them takes
-     * more bytes than stay in a cache of the second level. */
+    /* Whose sums are formed together, slice by slice: so many at the most, and fewer where their codes take more than
+     * what stays in a cache of the second level; where no slice is formed, as nothing of z is read, one block. Values,
+     * where they are kept, may take more: they are read once, in order. */
     FORELOOP_CHUNK = 4096,
-    FORELOOP_CHUNK_BYTES = 3 << 19,
+    FORELOOP_CHUNK_CODES = 3 << 19,
     FORELOOP_CHUNK_BLOCKS = FORELOOP_CHUNK / FORELOOP_BLOCK,
     FORELOOP_CHUNK_LEAST_BLOCKS = 8,
     /* Slots of rollouts: the empty sequence, prefixes that more candidates begin with, a group's candidates. */

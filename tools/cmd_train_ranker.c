@@ -523,7 +523,8 @@ const cli_command command_train_ranker = {
                    "The table tells how well the old and the new trees order the candidates: mean NDCG; pairwise,\n"
                    "the share of pairs that stand the right way round; top-1, the speed of the first predicted\n"
                    "relative to the best. What trees make of candidates that they have learnt from says little:\n"
-                   "--folds tells how they do on others.",
+                   "--folds tells how they do on others. It speaks of trees alone: a score network of the model\n"
+                   "stays as it is beside old trees and new ones.",
     .options = options,
     .takes_operand = true,
     .operand_offset = offsetof(train_options, features),

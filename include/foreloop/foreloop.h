@@ -3,8 +3,9 @@
  *
  * The library runs a compiler world model (arXiv 2606.09312): a transformer encodes the program's text once into a
  * latent state z0 (section "Workloads"); every scheduling action moves the latent state by a TransH step (section
- * "Actions"); boosted trees score the end state together with aggregates of the actions and with the hardware
- * (section "Scoring"). The stages can be used on their own: tokenizer, transformer, trees, tuning-record reader.
+ * "Actions"); boosted trees, and in some models a small network beside them, score the end state together with
+ * aggregates of the actions and with the hardware (section "Scoring"). The stages can be used on their own: tokenizer,
+ * transformer, trees, tuning-record reader.
  *
  *     foreloop_model_open        once         the weights, immutable, shared by all threads
  *     foreloop_encoder_create    per thread   scratch of the transformer
@@ -672,7 +673,8 @@ FORELOOP_API foreloop_status foreloop_canonical_text(const char *text, size_t le
 
 /* ---- Model ------------------------------------------------------------------------------------------------------- */
 
-/* A model bundle: transformer, action vocabulary, transition, feature order, trees. Immutable. */
+/* A model bundle: transformer, action vocabulary, transition, feature order, trees, and in some bundles a score
+ * network. Immutable. */
 typedef struct foreloop_model foreloop_model;
 
 /* Opens a bundle: a directory, or the same packed into one file (weights/FORMAT.md). Everything is checked here, once:
@@ -696,7 +698,7 @@ typedef struct foreloop_model_info {
     uint64_t fingerprint; /* of the whole content; equal for a directory and its packed file */
     size_t latent_size;   /* d, the length of z */
     size_t kind_count;
-    size_t feature_count; /* features that the ranker reads */
+    size_t feature_count; /* of foreloop_features */
     size_t tree_count;
     uint32_t text_rule;   /* version of the canonical text rule */
     const char *manifest; /* model.json, terminated; borrowed */
@@ -709,7 +711,7 @@ FORELOOP_API const char *foreloop_model_kind_name(const foreloop_model *model, s
 FORELOOP_API const char *foreloop_model_feature_name(const foreloop_model *model, size_t index);
 /* The name of the kind's argument number `slot`, NULL past the end. Borrowed. */
 FORELOOP_API const char *foreloop_model_slot_name(const foreloop_model *model, size_t kind, size_t slot);
-/* Parts of the model. Borrowed. */
+/* Parts of the model. Borrowed. Predictions with the trees leave the score network out. */
 FORELOOP_API const foreloop_transformer *foreloop_model_transformer(const foreloop_model *model);
 FORELOOP_API const foreloop_gbdt *foreloop_model_gbdt(const foreloop_model *model);
 
@@ -810,15 +812,18 @@ FORELOOP_API foreloop_status foreloop_hardware_detect(foreloop_hardware *hardwar
 
 /* Scratch of the scoring, bound to a model, an action table and a machine. Belongs to one thread; any number of scorers
  * share a model and a table. No function below allocates, except foreloop_scorer_create and, for a k larger than
- * before, foreloop_topk_begin and foreloop_rank_top. Scores are margins of the ranker, finite, comparable only between
- * candidates of one workload: higher is faster. A sequence has 2^24 actions at the most (else LIMIT).
+ * before, foreloop_topk_begin and foreloop_rank_top. A score is the margin of the ranker's trees, plus the output of
+ * the score network where the model has one. Scores are finite, comparable only between candidates of one workload:
+ * higher is faster. A sequence has 2^24 actions at the most (else LIMIT).
  *
- * In the costs below, `read` is the number of features that the ranker's trees read, and a step (one action) costs
- * kinds + the z among them + the aggregates of the action's kind, in additions. */
+ * In the costs below, `read` is the number of features that the ranker's trees or the score network read, a step (one
+ * action) costs kinds + the z among them + the aggregates of the action's kind, in additions, and the network costs
+ * foreloop_model_info.network_parameters, in multiplications. */
 typedef struct foreloop_scorer foreloop_scorer;
 
 /* `hardware` is copied; NULL takes foreloop_hardware_detect. Cost: memory of up to 8 KB x `read` (about 2 MB for many)
- * and 17 KB x kinds; where the ranker has trees of more than 256 leaves or categorical splits, 16 KB x `read` more. */
+ * and 17 KB x kinds; where the model has a score network, or the ranker trees of more than 256 leaves or categorical
+ * splits, up to 16 KB x `read` more. */
 FORELOOP_API foreloop_status foreloop_scorer_create(foreloop_scorer **scorer, const foreloop_model *model,
                                                     const foreloop_actions *actions, const foreloop_hardware *hardware,
                                                     foreloop_error *error);
@@ -829,7 +834,7 @@ FORELOOP_API void foreloop_scorer_close(foreloop_scorer *scorer);
  * another model; LIMIT for a sequence that is too long. The same bits for every split and order of a batch, number of
  * threads, and tier. A candidate pays only for the steps behind the prefix that it shares with those just before it, so
  * sort the batch where that does not come by itself. Cost: for each candidate its steps, (distinct kinds in it) x (z
- * among `read`), and trees x depth. */
+ * among `read`), trees x depth, and the network. */
 FORELOOP_API foreloop_status foreloop_score(foreloop_scorer *scorer, const foreloop_workload *workload,
                                             const uint32_t *ids, const size_t *offsets, size_t count, float *scores,
                                             foreloop_error *error);
@@ -876,15 +881,15 @@ FORELOOP_API foreloop_status foreloop_features_batch(foreloop_scorer *scorer, co
                                                      const uint32_t *ids, const size_t *offsets, size_t count,
                                                      float *features, size_t stride, foreloop_error *error);
 
-/* Scores by these trees from now on, instead of the model's, which stay as they are; NULL goes back to those. Borrowed
- * until then, or until the scorer is closed. The trees read features of the model: any subset by name, or without names
- * all of them in its order (a dump without names that stops before the last one counts fewer: MISMATCH). A search can
- * so retrain on what it measures (foreloop_ranker_train) and go on. States of step-wise search stay good while the
- * trees before and after read nothing but what the model's own trees read, else using an older one gives ARGUMENT and
- * foreloop_state_size changes. Errors: MISMATCH for a feature that the model does not have, no trees, or several
- * outputs; VALUE when sums of leaves can overflow; ARGUMENT while a stream of foreloop_topk_begin is open. Allocates;
- * after an error the scorer is as it was. Cost: the size of the trees once; scores that read more features than the
- * model's own trees form all of them. */
+/* Scores by these trees from now on, instead of the model's, which stay as they are; NULL goes back to those. A score
+ * network of the model stays beside them. Borrowed until then, or until the scorer is closed. The trees read features
+ * of the model: any subset by name, or without names all of them in its order (a dump without names that stops before
+ * the last one counts fewer: MISMATCH). A search can so retrain on what it measures (foreloop_ranker_train) and go on.
+ * States of step-wise search stay good while the trees before and after read nothing but what the model's own trees and
+ * its network read, else using an older one gives ARGUMENT and foreloop_state_size changes. Errors: MISMATCH for a
+ * feature that the model does not have, no trees, or several outputs; VALUE when sums of leaves can overflow; ARGUMENT
+ * while a stream of foreloop_topk_begin is open. Allocates; after an error the scorer is as it was. Cost: the size of
+ * the trees once; scores that read more features than the model's own form all of them. */
 FORELOOP_API foreloop_status foreloop_scorer_set_ranker(foreloop_scorer *scorer, const foreloop_gbdt *ranker,
                                                         foreloop_error *error);
 
@@ -913,8 +918,8 @@ FORELOOP_API foreloop_status foreloop_topk_finish(foreloop_scorer *scorer, uint6
  * memcpy, released by forgetting it. begin makes the state of the empty sequence, step appends one action, score gives
  * the same bits as foreloop_score of the whole sequence. A state is bound to the scorer's model and action table, not
  * to the scorer; hardware is the scorer's. Cost: begin and copies foreloop_state_size, about 4 x (`read` + 2 x kinds)
- * bytes; step one step, whatever came before; score (distinct kinds) x (z among `read`) + trees x depth. Many states
- * score faster at once. */
+ * bytes; step one step, whatever came before; score (distinct kinds) x (z among `read`) + trees x depth, and the
+ * network. Many states score faster at once. */
 FORELOOP_API size_t foreloop_state_size(const foreloop_scorer *scorer);
 FORELOOP_API foreloop_status foreloop_state_begin(foreloop_scorer *scorer, const foreloop_workload *workload,
                                                   void *state, foreloop_error *error);

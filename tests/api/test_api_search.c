@@ -278,7 +278,7 @@ static void test_postprocessing(const char *root) {
 }
 
 int main(int argc, char **argv) {
-    const bench_shape shape = {64, ENGINE_REAL_KINDS, 20, 6, engine_kinds, 0};
+    const bench_shape shape = {64, ENGINE_REAL_KINDS, 20, 6, engine_kinds, 24};
     if (argc < 2)
         return 99;
     if (CHECK(engine_open(&own, &shape, FORELOOP_TIER_BEST), "open: %s", own.error.message)) {
