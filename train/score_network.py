@@ -13,6 +13,8 @@ import json
 
 import numpy as np
 
+LEAST = 20  # sets of schedules: what a network learns from fewer is no help to the trees
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -31,14 +33,19 @@ class Settings:
 def add_options(parser):
     """The options of `chosen`."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--network", type=json.loads, default={}, metavar="JSON",
-                       help='fields of score_network.Settings, such as {"weight": 0.5}')
+    which.add_argument("--network", type=json.loads, metavar="JSON", help="learn a score network however few operators "
+                       'there are; fields of score_network.Settings, such as {} or {"weight": 0.5}')
     which.add_argument("--no-network", action="store_true", help="trees alone, without a score network")
 
 
-def chosen(arguments, seed=0):
-    """The Settings that the options ask for, None for no network."""
-    return None if arguments.no_network else Settings(**{"seed": seed, **arguments.network})
+def chosen(arguments, sets, seed=0):
+    """The Settings that the options ask for, None for no network; by default there is one from LEAST sets on."""
+    if arguments.no_network:
+        return None
+    if arguments.network is None and sets < LEAST:
+        print(f"{sets} operators: trees alone, a score network needs {LEAST}; --network '{{}}' learns one all the same")
+        return None
+    return Settings(**{"seed": seed, **(arguments.network or {})})
 
 
 @dataclasses.dataclass

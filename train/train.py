@@ -284,7 +284,7 @@ def main():
     groups = build_groups(operators, vocabulary, names, ends)
     names, groups = (wanted := ranker.informative(groups, names)), ranker.select(groups, names, wanted)
     settings = ranker.Settings(seed=arguments.seed, **arguments.ranker)
-    network = score_network.chosen(arguments, arguments.seed)
+    network = score_network.chosen(arguments, len(operators), arguments.seed)
     alone = [name for name in names if name in plain]
     validation = ranker.cross_validation(operators, groups, fold_of, names, {
         "actions and state": names, "actions alone": alone,
