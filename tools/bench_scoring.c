@@ -13,6 +13,7 @@ enum {
     TREES = 300,
     DEPTH = 6,
     FEW_TREES = 6,
+    NETWORK = 64,
     CANDIDATES = 4096,
     /* Those of two threads, the same ones four times: a chunk of 4,096 for each of them and another, so that handing
      * the batch over and reading the actions for the first time weigh as little as in a search's large batches. */
@@ -32,23 +33,27 @@ static const bench_case cases[] = {
     {32, 20, 64, true},    {32, 20, 65536, true},  {64, 20, 4096, true},  {64, 20, 65536, true},
 };
 
+/* The models: with all trees; with few; with all trees and a score network of two hidden layers. */
+enum { MODEL, MODEL_FEW, MODEL_NETWORK, MODELS };
+
 /* Microseconds for a candidate. `few` is for a ranker of 6 trees, which still read all features: all but the trees.
+ * `with_network` is of the third model.
  * `intern` is with the model's own names, `intern_text` with names of the host's. `alone` and `pair` are of the wall
  * clock, on one thread and on two. */
 typedef struct bench_times {
-    double score, few, empty, intern, intern_text, intern_new, alone, pair;
+    double score, few, with_network, empty, intern, intern_text, intern_new, alone, pair;
 } bench_times;
 
 typedef struct bench_run {
     foreloop_options options;
     const char *part;
     int runs;
-    foreloop_buffer bundles[2]; /* with all trees, with few; the models borrow them */
-    foreloop_model *models[2];
-    foreloop_workload *workloads[2];
+    foreloop_buffer bundles[MODELS]; /* the models borrow them */
+    foreloop_model *models[MODELS];
+    foreloop_workload *workloads[MODELS];
     size_t kinds; /* of the models; 0 before there are any */
-    foreloop_actions *actions[2];
-    foreloop_scorer *scorers[2];
+    foreloop_actions *actions[MODELS];
+    foreloop_scorer *scorers[MODELS];
     foreloop_scorer *second; /* a further one of the first model, for a thread of its own */
     /* The case's candidates: with names of the host's, with the model's own. */
     foreloop_action *lists[2]; /* [distinct] */
@@ -63,19 +68,21 @@ typedef struct bench_run {
 
 static void close_case(bench_run *run) {
     const foreloop_allocator *allocator = cli_allocator();
-    for (int i = 0; i < 2; i++) {
-        foreloop_scorer_close(i == 0 ? run->second : NULL);
+    foreloop_scorer_close(run->second);
+    run->second = NULL;
+    for (int i = 0; i < MODELS; i++) {
         foreloop_scorer_close(run->scorers[i]);
         foreloop_actions_close(run->actions[i]);
+        run->scorers[i] = NULL;
+        run->actions[i] = NULL;
+    }
+    for (int i = 0; i < 2; i++) {
         foreloop_release(allocator, run->lists[i]);
         foreloop_release(allocator, run->arguments[i]);
         foreloop_release(allocator, run->sequences[i]);
-        run->scorers[i] = NULL;
-        run->actions[i] = NULL;
         run->lists[i] = run->sequences[i] = NULL;
         run->arguments[i] = NULL;
     }
-    run->second = NULL;
     foreloop_release(allocator, run->names);
     foreloop_release(allocator, run->ids);
     foreloop_release(allocator, run->offsets);
@@ -87,7 +94,7 @@ static void close_case(bench_run *run) {
 }
 
 static void close_models(bench_run *run) {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < MODELS; i++) {
         foreloop_workload_close(run->workloads[i]);
         foreloop_model_close(run->models[i]);
         run->workloads[i] = NULL;
@@ -104,8 +111,9 @@ static int open_models(bench_run *run, size_t kinds) {
     close_models(run);
     for (size_t i = 0; i < LATENT; i++)
         latent[i] = (float)bench_draw(&random) / 1073741824.0f - 1;
-    for (int i = 0; i < 2; i++) {
-        const bench_shape shape = {LATENT, kinds, i == 0 ? TREES : FEW_TREES, DEPTH, NULL, 0};
+    for (int i = 0; i < MODELS; i++) {
+        const bench_shape shape = {LATENT, kinds, i == MODEL_FEW ? FEW_TREES : TREES,
+                                   DEPTH,  NULL,  i == MODEL_NETWORK ? NETWORK : 0};
         run->bundles[i] = (foreloop_buffer){.allocator = cli_allocator()};
         if (!bench_model_make(&run->bundles[i], &shape))
             return cli_fail_memory();
@@ -248,9 +256,11 @@ static void time_threads(bench_run *run, bench_times *times) {
 static void time_all(bench_run *run, size_t total, bench_times *times) {
     static const size_t none[CANDIDATES + 1];
     for (int i = 0; i < run->runs; i++) {
-        time_score(run, 0, run->offsets, &times->score);
-        time_score(run, 1, run->offsets, &times->few);
-        time_score(run, 1, none, &times->empty);
+        time_score(run, MODEL, run->offsets, &times->score);
+        time_score(run, MODEL_FEW, run->offsets, &times->few);
+        time_score(run, MODEL_FEW, none, &times->empty);
+        if (strcmp(run->part, "score") == 0)
+            time_score(run, MODEL_NETWORK, run->offsets, &times->with_network);
         time_intern(run, 0, total, &times->intern_text);
         time_intern(run, 1, total, &times->intern);
     }
@@ -265,7 +275,7 @@ static int measure(bench_run *run, const bench_case *what, bench_times *times) {
         return status;
     foreloop_hardware hardware;
     foreloop_hardware_init(&hardware, sizeof hardware);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < MODELS; i++) {
         if (foreloop_actions_create(&run->actions[i], run->models[i], what->distinct, &run->error) != FORELOOP_OK ||
             foreloop_scorer_create(&run->scorers[i], run->models[i], run->actions[i], &hardware, &run->error) !=
                 FORELOOP_OK)
@@ -301,6 +311,7 @@ static bool print_json(const bench_options *given, const bench_case *what, const
     if (strcmp(given->part, "score") == 0)
         good = good && output_json_add(line, "score_us", output_json_double(times->score)) &&
                output_json_add(line, "trees_us", output_json_double(TREES * per_tree)) &&
+               output_json_add(line, "network_us", output_json_double(times->with_network - times->score)) &&
                output_json_add(line, "intern_us", output_json_double(times->intern)) &&
                output_json_add(line, "intern_text_us", output_json_double(times->intern_text)) &&
                output_json_add(line, "intern_new_us", output_json_double(times->intern_new)) &&
@@ -320,6 +331,7 @@ static void add_row(const bench_options *given, output_table *table, const bench
     if (strcmp(given->part, "score") == 0) {
         output_table_cell(table, "%.3f", TREES * per_tree);
         output_table_cell(table, "%.3f", times->score);
+        output_table_cell(table, "%.3f", times->with_network - times->score);
         output_table_cell(table, "%.3f", times->intern);
         output_table_cell(table, "%.3f", times->intern_text);
         output_table_cell(table, "%.3f", times->intern_new);
@@ -328,10 +340,11 @@ static void add_row(const bench_options *given, output_table *table, const bench
 }
 
 static void begin_table(const bench_options *given, output_table *table) {
-    static const char *const headings[] = {"sequences", "kinds", "actions", "distinct",    "rollout",    "empty",
-                                           "trees",     "score", "intern",  "intern text", "new action", "two threads"};
+    static const char *const headings[] = {"sequences",   "kinds",      "actions",    "distinct", "rollout",
+                                           "empty",       "trees",      "score",      "network",  "intern",
+                                           "intern text", "new action", "two threads"};
     const bool score = strcmp(given->part, "score") == 0;
-    output_table_begin(table, score ? "lrrrrrrrrrrr" : "lrrrrr");
+    output_table_begin(table, score ? "lrrrrrrrrrrrr" : "lrrrrr");
     output_table_row(table, OUTPUT_BOLD);
     for (size_t i = 0; i < (score ? sizeof headings / sizeof *headings : 6); i++)
         output_table_cell(table, "%s", headings[i]);
@@ -346,7 +359,7 @@ int bench_scoring(const bench_options *given) {
     if (!given->json)
         begin_table(given, &table);
     for (size_t i = 0; i < sizeof cases / sizeof *cases && status == CLI_DONE && output_ok(); i++) {
-        bench_times times = {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY};
+        bench_times times = {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY};
         status = measure(&state, &cases[i], &times);
         close_case(&state);
         if (status != CLI_DONE)
@@ -360,8 +373,9 @@ int bench_scoring(const bench_options *given) {
     if (given->json)
         return status;
     if (status == CLI_DONE)
-        printf("Microseconds of processor time for a candidate; d %d, %d trees of depth %d that read all %d features; "
-               "tier %s.\n\n",
-               LATENT, TREES, DEPTH, LATENT + BENCH_AGGREGATES, foreloop_tier_name(given->tier));
+        printf(
+            "Microseconds of processor time for a candidate; d %d, %d trees of depth %d that read all %d features, a "
+            "score network of 2 x %d beside them where the bundle has one; tier %s.\n\n",
+            LATENT, TREES, DEPTH, LATENT + BENCH_AGGREGATES, NETWORK, foreloop_tier_name(given->tier));
     return output_table_print(&table, 0) ? status : cli_fail_memory();
 }

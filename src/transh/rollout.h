@@ -1,8 +1,9 @@
 /*
- * How sequences of actions become the features that the trees read: what of a step is computed ahead, once a model and
- * once a distinct action, and where everything lies. The steps themselves are kernels (kernels_cpu/transh_f32.h).
+ * How sequences of actions become the features that trees and score network read: what of a step is computed ahead,
+ * once a model and once a distinct action, and where everything lies. The steps themselves are kernels
+ * (kernels_cpu/transh_f32.h).
  *
- * The elements of z stand in an order of their own, those that the trees read first; so do the aggregates. So a score
+ * The elements of z stand in an order of their own, those that are read first; so do the aggregates. So a score
  * sums and forms a prefix of each, and the bits of a feature do not depend on which others are read.
  */
 #ifndef FORELOOP_TRANSH_ROLLOUT_H
@@ -18,13 +19,13 @@ typedef struct foreloop_rollout_plan {
     const foreloop_feature_plan *features;
 
     size_t latent_stride;       /* all of z, rounded up to lanes */
-    size_t latent_used;         /* what the trees read of it, a prefix in `latent_order`, rounded up */
+    size_t latent_used;         /* what scores read of it, a prefix in `latent_order`, rounded up */
     uint32_t *latent_order;     /* [d]: the element at each place */
     bool latent_in_order;       /* which is its own */
     size_t kind_stride;         /* kinds, rounded up to lanes */
     const float *gram, *normal; /* of foreloop_transh_program */
 
-    /* Aggregates: vectors of lanes, each lane one feature of the plan; those that the trees read come first. */
+    /* Aggregates: vectors of lanes, each lane one feature of the plan; those that scores read come first. */
     size_t aggregate_count, aggregate_used; /* in lanes, rounded up */
     foreloop_transh_update *updates;        /* by kind: those of used aggregates, then the rest */
     uint32_t *update_elements;              /* [updates][lanes]: what the lane's value is, see below */
@@ -43,7 +44,7 @@ typedef struct foreloop_rollout_plan {
 #define FORELOOP_ELEMENT_ONE  UINT32_C(0xffffffff)
 #define FORELOOP_ELEMENT_NONE UINT32_C(0xfffffffe)
 
-/* `used`[features->count]: 1 for features that the trees read. Everything given is borrowed until close, `used` only
+/* `used`[features->count]: 1 for features that scores read. Everything given is borrowed until close, `used` only
  * for the call. On failure nothing is owned. */
 foreloop_status foreloop_rollout_plan_create(foreloop_rollout_plan *plan, const foreloop_allocator *allocator,
                                              const foreloop_vocabulary *vocabulary,
@@ -52,7 +53,7 @@ foreloop_status foreloop_rollout_plan_create(foreloop_rollout_plan *plan, const 
                                              foreloop_error *error);
 void foreloop_rollout_plan_close(foreloop_rollout_plan *plan);
 
-/* What rollouts run on: of all features, or only those that the trees read. The caller fills in the actions' rows. */
+/* What rollouts run on: of all features, or only those that scores read. The caller fills in the actions' rows. */
 FORELOOP_INTERNAL_API foreloop_transh_program foreloop_rollout_program(const foreloop_rollout_plan *plan, bool all);
 
 /* An action's row[row_stride] from its embedding[stride] and phi. */

@@ -398,6 +398,48 @@ static void test_stale_compiled(const fixture *fix, const char *packed) {
     free(data);
 }
 
+/* Scores of the fixture's candidates by an open model, which is closed. */
+static bool score_all(const fixture *fix, foreloop_model *model, float *scores) {
+    foreloop_workload *workload = NULL;
+    foreloop_actions *actions = NULL;
+    foreloop_scorer *scorer = NULL;
+    uint32_t ids[4096];
+    size_t offsets[FIXTURE_MAX + 1];
+    const bool good = foreloop_workload_create(&workload, model, fix->z0, NULL) == FORELOOP_OK &&
+                      foreloop_actions_create(&actions, model, 0, NULL) == FORELOOP_OK &&
+                      fixture_intern(fix, actions, ids, offsets, NULL) == FORELOOP_OK &&
+                      foreloop_scorer_create(&scorer, model, actions, &fix->hardware, NULL) == FORELOOP_OK &&
+                      foreloop_score(scorer, workload, ids, offsets, fix->count, scores, NULL) == FORELOOP_OK;
+    foreloop_scorer_close(scorer);
+    foreloop_actions_close(actions);
+    foreloop_workload_close(workload);
+    foreloop_model_close(model);
+    return good;
+}
+
+/* A directory, its packed file and the same in memory score alike, on every tier. */
+static void test_forms(const fixture *fix, const char *packed) {
+    float expected[FIXTURE_MAX], scores[FIXTURE_MAX];
+    size_t size, differ = 0, tried = 0;
+    char *data = fixture_read("", packed + 1, &size);
+    for (foreloop_tier tier = FORELOOP_TIER_REF; tier <= foreloop_tier_detect(); tier = (foreloop_tier)(tier + 1))
+        for (int form = 0; form < 3; form++, tried++) {
+            foreloop_options options;
+            foreloop_model *model = NULL;
+            foreloop_options_init(&options, sizeof options);
+            options.tier = tier;
+            const foreloop_status status =
+                form == 2 ? foreloop_model_open_memory(&model, data, size, &options, NULL)
+                          : foreloop_model_open(&model, form == 0 ? fix->directory : packed, &options, NULL);
+            const bool good = status == FORELOOP_OK && score_all(fix, model, tried == 0 ? expected : scores);
+            differ += !good || (tried > 0 && memcmp(scores, expected, fix->count * sizeof *scores) != 0);
+        }
+    for (size_t i = 0; i < fix->count; i++)
+        differ += !(expected[i] - fix->candidates[i].score < 1e-6f && fix->candidates[i].score - expected[i] < 1e-6f);
+    CHECK(differ == 0, "%zu forms and tiers score as they should: %zu do not", tried, differ);
+    free(data);
+}
+
 int main(int argc, char **argv) {
     static fixture fix;
     foreloop_error error = {0};
@@ -427,6 +469,7 @@ int main(int argc, char **argv) {
     foreloop_model_get_info(NULL, &small);
     CHECK(((unsigned char *)&small)[16] == 0x5a, "nothing is written behind an older struct");
 
+    test_forms(&fix, packed);
     test_failing_allocations(&fix, fix.directory, "directory");
     test_failing_allocations(&fix, packed, "packed file");
     test_damaged_pack(packed, 997);

@@ -633,6 +633,13 @@ run pack "$bundle" -o "$directory/packed"
 check "pack" prints "$directory/packed: packed, fingerprint $fingerprint"
 run inspect "$directory/packed"
 check "a packed bundle has the same fingerprint" out_has "^fingerprint  *$fingerprint\$"
+run inspect "${bundle}_network"
+check "a bundle with a score network" out_has '^score network parameters  *1145$'
+network_fingerprint=$(sed -n 's/^fingerprint  *//p' "$directory/out")
+run pack "${bundle}_network" -o "$directory/packed_network"
+check "pack with a score network" prints "$directory/packed_network: packed, fingerprint $network_fingerprint"
+run inspect --json "$directory/packed_network"
+check "and it is in the packed file" out_has '"score_network_parameters":1145'
 run pack "$directory" -o "$directory/packed2"
 check "pack of something else" fails 1 "cannot pack .*: there is no model.json in it, name a bundle directory"
 run pack "$directory/packed" -o "$directory/packed2"
