@@ -94,7 +94,8 @@ def parse_arguments():
     parser.add_argument("--latent", default=None, metavar="I,I", help="coordinates of z_T that the trees may read, or "
                         "none (default: those that the bundle's trees read)")
     score_network.add_options(parser)
-    parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON", help="fields of ranker.Settings")
+    parser.add_argument("--ranker", type=dataset.fields_of(ranker.Settings), default={}, metavar="JSON",
+                        help="fields of ranker.Settings")
     dataset.add_choices(parser)
     parser.add_argument("--folds", type=int, default=0, help="cross-validate by clusters first (default: do not)")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")

@@ -9,9 +9,10 @@ The hardware has no columns here, as in all of this training: with fewer than th
 tell the groups apart by them, and nothing else.
 """
 import dataclasses
-import json
 
 import numpy as np
+
+import dataset
 
 LEAST = 20  # sets of schedules: what a network learns from fewer is no help to the trees
 
@@ -33,8 +34,8 @@ class Settings:
 def add_options(parser):
     """The options of `chosen`."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--network", type=json.loads, metavar="JSON", help="learn a score network however few operators "
-                       'there are; fields of score_network.Settings, such as {} or {"weight": 0.5}')
+    which.add_argument("--network", type=dataset.fields_of(Settings), metavar="JSON", help="learn a score network however"
+                       ' few operators there are; fields of score_network.Settings, such as {} or {"temperature": 1}')
     which.add_argument("--no-network", action="store_true", help="trees alone, without a score network")
 
 
@@ -45,7 +46,10 @@ def chosen(arguments, sets, seed=0):
     if arguments.network is None and sets < LEAST:
         print(f"{sets} operators: trees alone, a score network needs {LEAST}; --network '{{}}' learns one all the same")
         return None
-    return Settings(**{"seed": seed, **(arguments.network or {})})
+    settings = Settings(**{"seed": seed, **(arguments.network or {})})
+    if not (1 <= settings.width <= 4096 and 0 <= settings.layers <= 7 and settings.limit > 0 and settings.epochs > 0):
+        raise SystemExit("a score network has up to 7 hidden layers of 1 to 4096, a limit and epochs above 0")
+    return settings
 
 
 @dataclasses.dataclass
