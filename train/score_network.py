@@ -34,8 +34,9 @@ class Settings:
 def add_options(parser):
     """The options of `chosen`."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--network", type=dataset.fields_of(Settings), metavar="JSON", help="learn a score network however"
-                       ' few operators there are; fields of score_network.Settings, such as {} or {"temperature": 1}')
+    which.add_argument("--network", type=dataset.fields_of(Settings), metavar="JSON",
+                       help="learn a score network however few operators there are; fields of score_network.Settings, "
+                       'such as {} or {"temperature": 1}')
     which.add_argument("--no-network", action="store_true", help="trees alone, without a score network")
 
 
