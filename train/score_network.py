@@ -3,7 +3,7 @@
 It learns by itself, not what the trees leave open: models that err differently add up to more than either
 (EXPERIMENTS.md, "A network beside the trees"). Groups are the ranker's: [(features [n][f], times [n])]. The loss is
 listwise: the cross entropy between the softmax of a group's scores and that of its log speeds / temperature, all groups
-alike. So a score is about a log speed, on one scale for all groups and for the margin that it is added to.
+alike. So a score is about a log speed / temperature, but for the group's mean, on one scale for all groups.
 
 The hardware has no columns here, as in all of this training: with fewer than three kinds of machine a network would
 tell the groups apart by them, and nothing else.
