@@ -7,6 +7,7 @@ host does.
 The split is by operator (split.py), so that no program, schedule or time of a tested operator is seen by any stage of
 training.
 """
+import argparse
 import collections
 import dataclasses
 import functools
@@ -112,6 +113,22 @@ def assign(operators, table=parts.TABLE):
         enough = operator.distinct >= MIN_DISTINCT
         result[part_of[operator.signature] if enough else "dropped"].append(operator)
     return result
+
+
+def fields_of(settings):
+    """An argparse type: a JSON object with some fields of a dataclass."""
+    known = {field.name for field in dataclasses.fields(settings)}
+
+    def read(text):
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r} is no JSON: {error}")
+        if not isinstance(values, dict) or not known.issuperset(values):
+            raise argparse.ArgumentTypeError(f"{text!r} is no JSON object with fields of {', '.join(sorted(known))}")
+        return values
+
+    return read
 
 
 def add_choices(parser):

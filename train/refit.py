@@ -6,8 +6,8 @@
 The states that the trees read come from the C library as it will compute them. Kinds of actions whose arguments do not
 move the latent state get the slots that the records show, and kinds that the bundle does not know are added; the trees
 read both, while the state, which only train.py can teach, stays as it is. The score network, which reads what the trees
-do, is learnt anew too, or for the first time; --no-network leaves it out. Learns from the training part of the split
-and says how the result does on the validation part; --with-validation learns from both.
+do, is learnt anew too, or for the first time, where there are operators enough; --no-network leaves it out. Learns from
+the training part of the split and says how the result does on the validation part; --with-validation learns from both.
 """
 import argparse
 import datetime
@@ -94,7 +94,8 @@ def parse_arguments():
     parser.add_argument("--latent", default=None, metavar="I,I", help="coordinates of z_T that the trees may read, or "
                         "none (default: those that the bundle's trees read)")
     score_network.add_options(parser)
-    parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON", help="fields of ranker.Settings")
+    parser.add_argument("--ranker", type=dataset.fields_of(ranker.Settings), default={}, metavar="JSON",
+                        help="fields of ranker.Settings")
     dataset.add_choices(parser)
     parser.add_argument("--folds", type=int, default=0, help="cross-validate by clusters first (default: do not)")
     parser.add_argument("--library", help="libforeloop.so (default: FORELOOP_LIBRARY, or the build folder's)")
@@ -120,7 +121,7 @@ def main():
     names = latent + features.action_names(vocabulary)
     groups = build_groups(operators, predicted_ends(library, source, operators), vocabulary, names)
     names, groups = (wanted := ranker.informative(groups, names)), ranker.select(groups, names, wanted)
-    settings, network = ranker.Settings(**arguments.ranker), score_network.chosen(arguments)
+    settings, network = ranker.Settings(**arguments.ranker), score_network.chosen(arguments, len(operators))
     print(f"{len(operators)} operators, {sum(len(times) for _, times in groups)} schedules, {len(names)} features")
     crossed = {}
     if arguments.folds:

@@ -3,15 +3,18 @@
 It learns by itself, not what the trees leave open: models that err differently add up to more than either
 (EXPERIMENTS.md, "A network beside the trees"). Groups are the ranker's: [(features [n][f], times [n])]. The loss is
 listwise: the cross entropy between the softmax of a group's scores and that of its log speeds / temperature, all groups
-alike. So a score is about a log speed, on one scale for all groups and for the margin that it is added to.
+alike. So a score is about a log speed / temperature, but for the group's mean, on one scale for all groups.
 
 The hardware has no columns here, as in all of this training: with fewer than three kinds of machine a network would
 tell the groups apart by them, and nothing else.
 """
 import dataclasses
-import json
 
 import numpy as np
+
+import dataset
+
+LEAST = 20  # sets of schedules: what a network learns from fewer is no help to the trees
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,14 +34,23 @@ class Settings:
 def add_options(parser):
     """The options of `chosen`."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--network", type=json.loads, default={}, metavar="JSON",
-                       help='fields of score_network.Settings, such as {"weight": 0.5}')
+    which.add_argument("--network", type=dataset.fields_of(Settings), metavar="JSON",
+                       help="learn a score network however few operators there are; fields of score_network.Settings, "
+                       'such as {} or {"temperature": 1}')
     which.add_argument("--no-network", action="store_true", help="trees alone, without a score network")
 
 
-def chosen(arguments, seed=0):
-    """The Settings that the options ask for, None for no network."""
-    return None if arguments.no_network else Settings(**{"seed": seed, **arguments.network})
+def chosen(arguments, sets, seed=0):
+    """The Settings that the options ask for, None for no network; by default there is one from LEAST sets on."""
+    if arguments.no_network:
+        return None
+    if arguments.network is None and sets < LEAST:
+        print(f"{sets} operators: trees alone, a score network needs {LEAST}; --network '{{}}' learns one all the same")
+        return None
+    settings = Settings(**{"seed": seed, **(arguments.network or {})})
+    if not (1 <= settings.width <= 4096 and 0 <= settings.layers <= 7 and settings.limit > 0 and settings.epochs > 0):
+        raise SystemExit("a score network has up to 7 hidden layers of 1 to 4096, a limit and epochs above 0")
+    return settings
 
 
 @dataclasses.dataclass

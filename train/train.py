@@ -70,7 +70,7 @@ def parse_arguments():
                         help="states encoded for each schedule between the first and the last (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=40, help="of the transition (default %(default)s)")
     score_network.add_options(parser)
-    parser.add_argument("--ranker", type=json.loads, default={}, metavar="JSON",
+    parser.add_argument("--ranker", type=dataset.fields_of(ranker.Settings), default={}, metavar="JSON",
                         help='fields of ranker.Settings, such as {"objective": "rank:pairwise"}')
     parser.add_argument("--folds", type=int, default=5, help="of the ranker's cross-validation (default %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(default %(default)s)")
@@ -284,7 +284,7 @@ def main():
     groups = build_groups(operators, vocabulary, names, ends)
     names, groups = (wanted := ranker.informative(groups, names)), ranker.select(groups, names, wanted)
     settings = ranker.Settings(seed=arguments.seed, **arguments.ranker)
-    network = score_network.chosen(arguments, arguments.seed)
+    network = score_network.chosen(arguments, len(operators), arguments.seed)
     alone = [name for name in names if name in plain]
     validation = ranker.cross_validation(operators, groups, fold_of, names, {
         "actions and state": names, "actions alone": alone,

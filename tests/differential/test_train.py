@@ -195,6 +195,14 @@ def test_network():
     plain = [plain_score(network, row) for row in far]
     check("the network's scores", np.allclose(network.score(far), plain, rtol=1e-5, atol=1e-5))
 
+    parser = argparse.ArgumentParser()
+    score_network.add_options(parser)
+    chosen = [score_network.chosen(parser.parse_args(words), sets, 7) for words, sets in (
+        ([], score_network.LEAST), ([], score_network.LEAST - 1), (["--network", '{"width": 8, "seed": 1}'], 2),
+        (["--no-network"], 500))]
+    check("a network by default, but not from few operators; with options at any rate, or never", chosen == [
+        score_network.Settings(seed=7), None, score_network.Settings(width=8, seed=1), None])
+
     # The library's scores of a bundle whose network this is, the features being whatever they are.
     library = dataset.fl.load()
     with tempfile.TemporaryDirectory() as folder:
