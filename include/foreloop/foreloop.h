@@ -823,7 +823,7 @@ typedef struct foreloop_scorer foreloop_scorer;
 
 /* `hardware` is copied; NULL takes foreloop_hardware_detect. Cost: memory of up to 8 KB x `read` (about 2 MB for many)
  * and 17 KB x kinds; where the model has a score network, or the ranker trees of more than 256 leaves or categorical
- * splits, up to 16 KB x `read` more. */
+ * splits, up to 16 KB x `read` more, and for the network 512 bytes x its widest layer, or its inputs. */
 FORELOOP_API foreloop_status foreloop_scorer_create(foreloop_scorer **scorer, const foreloop_model *model,
                                                     const foreloop_actions *actions, const foreloop_hardware *hardware,
                                                     foreloop_error *error);

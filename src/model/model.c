@@ -201,11 +201,45 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
     return foreloop_model_match_ranker(model, model->gbdt, file, &model->ranker_columns, error);
 }
 
+/* Where the network names the features that it has learnt on, they are the manifest's: only their number would tell a
+ * network of another bundle otherwise. */
+static foreloop_status match_network(const foreloop_model *model, foreloop_error *error) {
+    const foreloop_feature_plan *plan = &model->manifest.plan;
+    const bool packed = model->bundle.prefixes[FORELOOP_BUNDLE_SCORE_NETWORK][0] != 0;
+    const foreloop_tensor *tensor = foreloop_safetensors_find(model->bundle.weights[FORELOOP_BUNDLE_SCORE_NETWORK],
+                                                              packed ? "score_network/features" : "features");
+    if (!tensor)
+        return FORELOOP_OK;
+    if (tensor->dtype != FORELOOP_DTYPE_U8)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "the tensor '%s' must hold text, as U8", tensor->name);
+    const char *text = tensor->data;
+    size_t left = tensor->size;
+    for (size_t i = 0; i < plan->count; i++) {
+        const char *name = plan->features[i].name;
+        const size_t length = strlen(name);
+        if (left <= length || memcmp(text, name, length) != 0 || text[length] != '\n')
+            return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                                 "the network has learnt on other features than model.json lists, from number %zu, "
+                                 "'%.60s', on: train it on this manifest",
+                                 i, name);
+        text += length + 1;
+        left -= length + 1;
+    }
+    if (left)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                             "the network has learnt on more features than the %zu of model.json: train it on this "
+                             "manifest",
+                             plan->count);
+    return FORELOOP_OK;
+}
+
 static foreloop_status load_network(foreloop_model *model, foreloop_error *error) {
     const foreloop_bundle *bundle = &model->bundle;
-    const foreloop_status status = foreloop_score_network_load(
+    foreloop_status status = foreloop_score_network_load(
         &model->network, &model->allocator, bundle->weights[FORELOOP_BUNDLE_SCORE_NETWORK],
         bundle->prefixes[FORELOOP_BUNDLE_SCORE_NETWORK], model->manifest.plan.count, model->kernels.tier, error);
+    if (status == FORELOOP_OK)
+        status = match_network(model, error);
     if (status != FORELOOP_OK)
         return foreloop_error_prefix(error, status, "score network");
     model->has_network = true;
@@ -241,13 +275,16 @@ static foreloop_status plan_rollout(foreloop_model *model, foreloop_error *error
 static foreloop_status load_parts(foreloop_model *model, const char *path, bool read_into_memory,
                                   foreloop_error *error) {
     FORELOOP_TRY(load_manifest(model, error));
+    foreloop_status status = FORELOOP_OK;
     if (model->manifest.score_network)
-        FORELOOP_TRY(foreloop_bundle_add_score_network(&model->bundle, path, read_into_memory, error));
+        status = foreloop_bundle_add_score_network(&model->bundle, path, read_into_memory, error);
+    if (status != FORELOOP_OK)
+        return foreloop_error_prefix(error, status, "the score network that model.json tells of");
     FORELOOP_TRY(load_encoder(model, error));
-    foreloop_status status = foreloop_transition_load(
-        &model->transition, &model->allocator, model->bundle.weights[FORELOOP_BUNDLE_TRANSITION],
-        model->bundle.prefixes[FORELOOP_BUNDLE_TRANSITION], &model->manifest.vocabulary, model->manifest.latent_size,
-        model->kernels.tier, error);
+    status = foreloop_transition_load(&model->transition, &model->allocator,
+                                      model->bundle.weights[FORELOOP_BUNDLE_TRANSITION],
+                                      model->bundle.prefixes[FORELOOP_BUNDLE_TRANSITION], &model->manifest.vocabulary,
+                                      model->manifest.latent_size, model->kernels.tier, error);
     if (status != FORELOOP_OK)
         return foreloop_error_prefix(error, status, "transition");
     if (model->manifest.score_network)

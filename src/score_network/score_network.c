@@ -75,8 +75,9 @@ static foreloop_status load_inputs(loader *load, size_t feature_count) {
     foreloop_score_network *network = load->network;
     FORELOOP_TRY(read_vector(load, "limit", 1));
     network->limit = load->scratch[0];
-    if (!(network->limit > 0))
-        return foreloop_fail(load->error, FORELOOP_ERROR_VALUE, "tensor %slimit must be greater than 0", load->prefix);
+    if (!(network->limit > 0 && network->limit <= FORELOOP_SCORE_NETWORK_MAX_LIMIT))
+        return foreloop_fail(load->error, FORELOOP_ERROR_VALUE, "tensor %slimit must be greater than 0 and at most 1e6",
+                             load->prefix);
     FORELOOP_TRY(read_vector(load, "scale", feature_count));
     for (size_t i = 0; i < feature_count; i++)
         network->input_count += load->scratch[i] != 0;
@@ -131,7 +132,12 @@ static foreloop_status load_layer(loader *load, size_t index, size_t in, const u
     const bool last = index + 1 == load->network->layer_count;
     FORELOOP_TRY(find_of_layer(load, index, "weight", &weight));
     FORELOOP_TRY(find_of_layer(load, index, "bias", &bias));
-    const size_t out = last ? 1 : weight->rank == 2 ? weight->shape[0] : 0, lanes = FORELOOP_MLP_LANES;
+    if (last && (weight->rank != 2 || weight->shape[0] != 1))
+        return foreloop_fail(load->error, FORELOOP_ERROR_MISMATCH,
+                             "the tensor '%.200s' is of the last layer, whose one output is the score: it must have "
+                             "the shape [1, %zu]",
+                             weight->name, in);
+    const size_t out = weight->rank == 2 ? weight->shape[0] : 0, lanes = FORELOOP_MLP_LANES;
     if (out == 0 || out > MAX_WIDTH)
         return foreloop_fail(load->error, FORELOOP_ERROR_MISMATCH,
                              "the tensor '%.200s' must have the shape [1 to %d, %zu]", weight->name, MAX_WIDTH, in);
@@ -156,11 +162,15 @@ static foreloop_status load_layer(loader *load, size_t index, size_t in, const u
 static foreloop_status load_all(loader *load, size_t feature_count) {
     foreloop_score_network *network = load->network;
     const size_t count = count_layers(load);
-    if (count == 0 || count > MAX_LAYERS)
+    if (count == 0)
         return foreloop_fail(load->error, FORELOOP_ERROR_MISMATCH,
-                             "the score network must have 1 to %d layers, in tensors '%.100s0.weight', '%.100s0.bias' "
-                             "and so on",
-                             MAX_LAYERS, load->prefix, load->prefix);
+                             "there are no layers: the tensors '%.100s0.weight', '%.100s0.bias' and so on are missing",
+                             load->prefix, load->prefix);
+    if (count > MAX_LAYERS)
+        return foreloop_fail(load->error, FORELOOP_ERROR_MISMATCH,
+                             "there are more than %d layers, as tensors '%.100s%d.weight' or '%.100s%d.bias' and so on "
+                             "tell",
+                             MAX_LAYERS, load->prefix, MAX_LAYERS, load->prefix, MAX_LAYERS);
     network->layer_count = count;
     FORELOOP_TRY(load_inputs(load, feature_count));
     network->layers[0].in = network->input_count;

@@ -14,6 +14,7 @@ enum { FORELOOP_SCORE_NETWORK_MAX_LAYERS = 8, FORELOOP_SCORE_NETWORK_MAX_WIDTH =
 /* No number of a layer is larger than this for any features. It is less than half of the distance between the largest
  * floats: so the network's output added to any finite margin is finite. */
 #define FORELOOP_SCORE_NETWORK_MAX_VALUE 1e30
+#define FORELOOP_SCORE_NETWORK_MAX_LIMIT 1e6f
 
 typedef struct foreloop_score_network {
     const foreloop_allocator *allocator; /* borrowed */

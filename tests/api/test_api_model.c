@@ -344,11 +344,73 @@ static void test_network(const fixture *fix, const char *work, const char *packe
     free(data);
 }
 
+/* Writes the fixture's network file to `work` with the tensor `features` of these bytes in front. */
+static void write_network(const fixture *fix, const char *work, const char *type, const char *bytes, size_t count) {
+    size_t size;
+    char *data = fixture_read(fix->directory, "score_network.safetensors", &size), path[2048], entry[256];
+    uint64_t header;
+    memcpy(&header, data, sizeof header);
+    const size_t tensors = size - 8 - (size_t)header;
+    snprintf(entry, sizeof entry, "{\"features\":{\"dtype\":\"%s\",\"shape\":[%zu],\"data_offsets\":[%zu,%zu]},", type,
+             count, tensors, tensors + count);
+    const uint64_t longer = header + strlen(entry) - 1; /* the brace is the entry's */
+    char *file = malloc(size + strlen(entry) + count), *end = file;
+    memcpy(end, &longer, sizeof longer);
+    end += sizeof longer;
+    memcpy(end, entry, strlen(entry));
+    end += strlen(entry);
+    memcpy(end, data + 9, size - 9);
+    end += size - 9;
+    memcpy(end, bytes, count);
+    snprintf(path, sizeof path, "%s/score_network.safetensors", work);
+    write_file(path, file, (size_t)(end - file) + count);
+    free(file);
+    free(data);
+}
+
+/* A network that names its features belongs to the manifest that lists the same. */
+static void test_network_features(const fixture *fix, const char *work, const char *packed) {
+    char names[1 << 14], path[2048];
+    size_t length = 0, first = 0;
+    foreloop_model *model = NULL;
+    if (!CHECK(foreloop_model_open(&model, fix->directory, NULL, NULL) == FORELOOP_OK, "the bundle opens"))
+        return;
+    for (size_t i = 0; foreloop_model_feature_name(model, i); i++) {
+        length +=
+            (size_t)snprintf(names + length, sizeof names - length, "%s\n", foreloop_model_feature_name(model, i));
+        first = first ? first : length;
+    }
+    foreloop_model_close(model);
+    copy_bundle(fix->directory, work, NULL);
+    write_network(fix, work, "U8", names, length);
+    opens(work, true, "the manifest's features");
+    snprintf(path, sizeof path, "%s.named", packed);
+    CHECK(foreloop_model_pack(work, path, NULL, NULL) == FORELOOP_OK, "which are packed");
+    opens(path, true, "packed");
+    unlink(path);
+    write_network(fix, work, "I8", names, length);
+    refused(work, FORELOOP_ERROR_MISMATCH, "U8", "features of another type");
+    write_network(fix, work, "U8", names, length - 1);
+    refused(work, FORELOOP_ERROR_MISMATCH, "other features", "the last newline missing");
+    write_network(fix, work, "U8", names, 0);
+    refused(work, FORELOOP_ERROR_MISMATCH, "number 0", "no features");
+    write_network(fix, work, "U8", names + first, length - first);
+    refused(work, FORELOOP_ERROR_MISMATCH, "number 0", "the first one missing");
+    memcpy(names + length, "more\n", 5);
+    write_network(fix, work, "U8", names, length + 5);
+    refused(work, FORELOOP_ERROR_MISMATCH, "more features", "one too many");
+    names[first - 2]++;
+    write_network(fix, work, "U8", names, length);
+    refused(work, FORELOOP_ERROR_MISMATCH, "other features", "another name");
+}
+
 static void test_networks(const fixture *fix, const char *work, const char *packed) {
-    if (name_count == NAMES)
+    if (name_count == NAMES) {
         test_network(fix, work, packed);
-    else
+        test_network_features(fix, work, packed);
+    } else {
         test_no_network(fix, work);
+    }
 }
 
 /* The id of a text's first token, UINT32_MAX when there is none. */
