@@ -115,20 +115,53 @@ def assign(operators, table=parts.TABLE):
     return result
 
 
+def _field(default, allowed, right):
+    """A dataclass field that `fields_of` accepts where right(value): what is allowed, in words."""
+    return dataclasses.field(default=default, metadata={"allowed": allowed, "right": right})
+
+
+def whole(default, low, high):
+    """A field of whole numbers."""
+    return _field(default, f"a whole number from {low} to {high}", lambda x: type(x) is int and low <= x <= high)
+
+
+def number(default, low, high, but=None):
+    """A field of numbers, which NaN and the infinities are not."""
+    return _field(default, f"a number from {low:g} to {high:g}" + ("" if but is None else f", but not {but:g}"),
+                  lambda x: type(x) in (int, float) and low <= x <= high and x != but)
+
+
+def one_of(default, *values):
+    """A field of these values."""
+    return _field(default, " or ".join(map(json.dumps, values)), lambda x: type(x) is type(default) and x in values)
+
+
 def fields_of(settings):
-    """An argparse type: a JSON object with some fields of a dataclass."""
-    known = {field.name for field in dataclasses.fields(settings)}
+    """An argparse type: a JSON object with some fields of a dataclass, which are made by `whole` and its like."""
+    known = {field.name: field.metadata for field in dataclasses.fields(settings)}
 
     def read(text):
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise argparse.ArgumentTypeError(f"{text!r} is no JSON: {error}")
-        if not isinstance(values, dict) or not known.issuperset(values):
+        if not isinstance(values, dict) or not known.keys() >= values.keys():
             raise argparse.ArgumentTypeError(f"{text!r} is no JSON object with fields of {', '.join(sorted(known))}")
+        for name, value in values.items():
+            if not known[name]["right"](value):
+                raise argparse.ArgumentTypeError(f"{name} must be {known[name]['allowed']}, not {json.dumps(value)}")
         return values
 
     return read
+
+
+def run(main):
+    """The exit status of a script: 1, and one line, where the C library or the system refuses something."""
+    try:
+        return main()
+    except (fl.Error, OSError) as error:
+        print(f"{pathlib.Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        return 1
 
 
 def add_choices(parser):
@@ -170,6 +203,9 @@ def folds(operators, count):
         operators_of.setdefault(operator.signature, []).append(operator)
     groups = [[operator for key in cluster for operator in operators_of[key]]
               for cluster in parts.clusters(operators_of)]
+    if min(count, len(groups)) < 2:
+        raise SystemExit(f"no cross-validation with {count} folds of {len(groups)} clusters of near-duplicates: it takes "
+                         "two of both")
     result = [[] for _ in range(count)]
     for group in sorted(groups, key=lambda group: -len(group)):  # the sort is stable: families stay side by side
         min(result, key=len).extend(group)

@@ -1,22 +1,54 @@
 """Writes a model bundle (weights/FORMAT.md): the whole, or one whose encoder alone is worth reading."""
+import contextlib
 import json
+import os
 import pathlib
+import shutil
+import tempfile
 
 import numpy as np
 import xgboost
 from safetensors.numpy import save
 
 
+@contextlib.contextmanager
+def replacing(directory):
+    """A folder for a new bundle, which takes the place of the one in the directory, file by file and the manifest last,
+    if the block ends well; otherwise the directory is as it was. The folder lies within: on the same file system."""
+    directory = pathlib.Path(directory)
+    made = not directory.exists()
+    directory.mkdir(parents=True, exist_ok=True)
+    staged = None
+    try:
+        staged = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=directory))
+        yield staged
+        names = sorted((path.name for path in staged.iterdir()), key=lambda name: name == "model.json")
+        for name in names:  # before anything moves
+            if (directory / name).is_dir():
+                raise IsADirectoryError(f"{directory / name} is a folder where a file of the bundle should be")
+        for name in names:
+            os.replace(staged / name, directory / name)
+        if "score_network.safetensors" not in names:
+            (directory / "score_network.safetensors").unlink(missing_ok=True)
+    finally:
+        if staged:
+            shutil.rmtree(staged, ignore_errors=True)
+        if made and not any(directory.iterdir()):
+            directory.rmdir()
+
+
 def put_score_network(directory, manifest, network):
     """Writes the network, or removes the one that is there, and tells the manifest. A bundle with one has format
-    version 2, so that a library which would leave the network out refuses it."""
+    version 2, so that a library which would leave the network out refuses it. The file names the features that the
+    network reads, so that it does not go with a manifest that lists others."""
     path = pathlib.Path(directory) / "score_network.safetensors"
     manifest["format_version"] = 2 if network else 1
     manifest.pop("score_network", None)
     path.unlink(missing_ok=True)
     if network:
         manifest["score_network"] = True
-        path.write_bytes(save(network.tensors()))
+        names = "".join(name + "\n" for name in manifest["features"]).encode()
+        path.write_bytes(save({**network.tensors(), "features": np.frombuffer(names, np.uint8)}))
 
 
 def write(directory, tokenizer, encoder, window, kinds, projection, transition, features, booster, network, training):

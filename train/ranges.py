@@ -10,6 +10,7 @@ train/data/zen5`. Needs numpy, and the library as the other scripts do.
 import argparse
 import json
 import pathlib
+import sys
 
 import actions
 import dataset
@@ -33,4 +34,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(dataset.run(main))

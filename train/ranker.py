@@ -14,6 +14,7 @@ Folds are by operator, and metrics are those of metrics.py.
 """
 import collections
 import dataclasses
+import re
 
 import numpy as np
 import xgboost
@@ -25,23 +26,23 @@ import score_network
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    objective: str = "pairs"
-    top: float = 0.5  # of "pairs": how much more a pair counts whose better schedule is the best
-    rounds: int = 300
-    depth: int = 5
-    eta: float = 0.04
-    subsample: float = 0.7
-    columns: float = 0.2
-    min_child_weight: float = 0.0
-    regularisation: float = 2.0
-    exponential: bool = True
-    grades: int = 15
-    power: float = 0.5
-    pair_method: str = "topk"
-    pairs: int = 64
-    parallel_trees: int = 1
-    bins: int = 32
-    seed: int = 0
+    objective: str = dataset.one_of("pairs", "pairs", "rank:ndcg", "rank:pairwise", "reg:squarederror")
+    top: float = dataset.number(0.5, 0, 1)  # of "pairs": how much more a pair counts whose better schedule is the best
+    rounds: int = dataset.whole(300, 1, 10**6)
+    depth: int = dataset.whole(5, 1, 30)
+    eta: float = dataset.number(0.04, 1e-6, 1)
+    subsample: float = dataset.number(0.7, 1e-6, 1)
+    columns: float = dataset.number(0.2, 1e-6, 1)
+    min_child_weight: float = dataset.number(0.0, 0, 1e30)
+    regularisation: float = dataset.number(2.0, 0, 1e30)
+    exponential: bool = dataset.one_of(True, True, False)
+    grades: int = dataset.whole(15, 1, 10**6)
+    power: float = dataset.number(0.5, 1e-6, 1e6)
+    pair_method: str = dataset.one_of("topk", "topk", "mean")
+    pairs: int = dataset.whole(64, 1, 10**6)
+    parallel_trees: int = dataset.whole(1, 1, 10**6)
+    bins: int = dataset.whole(32, 2, 10**6)
+    seed: int = dataset.whole(0, 0, 2**31 - 1)
 
 
 def relevance(times, settings):
@@ -97,8 +98,11 @@ def train(groups, names, settings):
         parameters.update(lambdarank_pair_method=settings.pair_method, lambdarank_num_pair_per_sample=settings.pairs)
     if settings.objective == "rank:ndcg":
         parameters["ndcg_exp_gain"] = settings.exponential
-    return xgboost.train(parameters, matrix(groups, names, settings), settings.rounds,
-                         obj=pair_gradients(groups, settings.top) if own else None)
+    try:
+        return xgboost.train(parameters, matrix(groups, names, settings), settings.rounds,
+                             obj=pair_gradients(groups, settings.top) if own else None)
+    except xgboost.core.XGBoostError as error:  # what it refuses of the settings, with a trace of its own calls
+        raise SystemExit("xgboost: " + re.sub(r"^\[[\d:]+\] \S+: ", "", str(error)).partition("Stack trace")[0].strip())
 
 
 def score(booster, features, names, network=None):

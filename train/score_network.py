@@ -14,21 +14,22 @@ import numpy as np
 
 import dataset
 
-LEAST = 20  # sets of schedules: what a network learns from fewer is no help to the trees
+LEAST = 20  # different operators: what a network learns from fewer is no help to the trees
+BOUND = 1e30  # of any layer's output (weights/FORMAT.md)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    width: int = 64
-    layers: int = 2  # hidden ones
-    epochs: int = 20
-    batch: int = 4  # groups, of like sizes
-    rate: float = 2e-3  # the highest of AdamW's one cycle
-    decay: float = 0.01
-    temperature: float = 0.5
-    limit: float = 4.0  # standard deviations from the mean at which a column is cut off
-    weight: float = 1.0  # of the network in the sum, folded into its last layer
-    seed: int = 0
+    width: int = dataset.whole(64, 1, 4096)
+    layers: int = dataset.whole(2, 0, 7)  # hidden ones
+    epochs: int = dataset.whole(20, 1, 10**6)
+    batch: int = dataset.whole(4, 1, 10**6)  # groups, of like sizes
+    rate: float = dataset.number(2e-3, 1e-30, 1e30)  # the highest of AdamW's one cycle
+    decay: float = dataset.number(0.01, 0, 1e30)
+    temperature: float = dataset.number(0.5, 1e-30, 1e30)
+    limit: float = dataset.number(4.0, 1e-30, 1e30)  # standard deviations from the mean at which a column is cut off
+    weight: float = dataset.number(1.0, -1e30, 1e30, but=0)  # of the network in the sum, folded into its last layer
+    seed: int = dataset.whole(0, 0, 2**31 - 1)
 
 
 def add_options(parser):
@@ -40,17 +41,17 @@ def add_options(parser):
     which.add_argument("--no-network", action="store_true", help="trees alone, without a score network")
 
 
-def chosen(arguments, sets, seed=0):
-    """The Settings that the options ask for, None for no network; by default there is one from LEAST sets on."""
+def chosen(arguments, operators, seed=0):
+    """The Settings that the options ask for, None for no network; by default there is one from LEAST operators on.
+    Those of one signature (split.py) are one: more schedules of it, or another machine's, are not another operator."""
     if arguments.no_network:
         return None
-    if arguments.network is None and sets < LEAST:
-        print(f"{sets} operators: trees alone, a score network needs {LEAST}; --network '{{}}' learns one all the same")
+    different = len({operator.signature for operator in operators})
+    if arguments.network is None and different < LEAST:
+        print(f"operators of {different} signatures (split.py): trees alone, a score network needs those of {LEAST}; "
+              "--network '{}' learns one all the same")
         return None
-    settings = Settings(**{"seed": seed, **(arguments.network or {})})
-    if not (1 <= settings.width <= 4096 and 0 <= settings.layers <= 7 and settings.limit > 0 and settings.epochs > 0):
-        raise SystemExit("a score network has up to 7 hidden layers of 1 to 4096, a limit and epochs above 0")
-    return settings
+    return Settings(**{"seed": seed, **(arguments.network or {})})
 
 
 @dataclasses.dataclass
@@ -78,6 +79,21 @@ class Network:
             result.update({f"{number}.weight": weight, f"{number}.bias": bias})
         return {name: np.ascontiguousarray(values) for name, values in result.items()}
 
+    def fault(self):
+        """Why the library would refuse the network, None if it takes it: the same bounds of the outputs."""
+        if not all(np.isfinite(values).all() for values in self.tensors().values()):
+            return "has numbers that are not finite"
+        if not self.limit[0] > 0:
+            return "has the limit 0"
+        if not self.scale.any():
+            return "reads no column: none of them varies"
+        bounds = np.where(self.scale != 0, float(self.limit[0]), 0.0)
+        for number, (weight, bias) in enumerate(self.layers):
+            bounds = np.abs(bias.astype(np.float64)) + np.abs(weight.astype(np.float64)) @ bounds
+            if bounds.max() > BOUND:
+                return f"can exceed {BOUND:g} in an output of layer {number}"
+        return None
+
 
 def standardisation(rows):
     """(shift, scale) float32[f] of columns; one that does not vary has the scale 0: it is not read."""
@@ -88,7 +104,8 @@ def standardisation(rows):
 
 
 def train(groups, settings):
-    """The Network that orders the groups: the same one for the same groups and settings."""
+    """The Network that orders the groups, the same one for the same groups and settings; ends the script where the
+    library would refuse it."""
     import torch  # here, because all but the training does without it
 
     threads = torch.get_num_threads()
@@ -98,9 +115,13 @@ def train(groups, settings):
         network = Network(shift, scale, np.float32([settings.limit]), [])
         network.layers = _layers(torch, [(network.standardised(rows), np.log(times.min() / times).astype(np.float32))
                                          for rows, times in groups], settings)
-        return network
     finally:
         torch.set_num_threads(threads)
+    fault = network.fault()
+    if fault:
+        raise SystemExit(f"the score network {fault}: learn it with a rate, temperature, limit and weight nearer to "
+                         "those of score_network.Settings, or leave it out by --no-network")
+    return network
 
 
 def _layers(torch, data, settings):

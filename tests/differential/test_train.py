@@ -1,9 +1,12 @@
 """What training measures with: metrics against a plain reference, the split's promise, how peers are named, the score
-network (its training where there is torch), and that all of it can go wrong."""
+network and refit.py (what needs torch and safetensors where they are), and that all of it can go wrong."""
 import argparse
+import contextlib
 import dataclasses
 import importlib.util
+import io
 import itertools
+import json
 import math
 import pathlib
 import sys
@@ -197,11 +200,14 @@ def test_network():
 
     parser = argparse.ArgumentParser()
     score_network.add_options(parser)
-    chosen = [score_network.chosen(parser.parse_args(words), sets, 7) for words, sets in (
-        ([], score_network.LEAST), ([], score_network.LEAST - 1), (["--network", '{"width": 8, "seed": 1}'], 2),
-        (["--no-network"], 500))]
-    check("a network by default, but not from few operators; with options at any rate, or never", chosen == [
-        score_network.Settings(seed=7), None, score_network.Settings(width=8, seed=1), None])
+    program = "for i in T.grid({}):\n    with T.sblock(\"f\"):\n        v_i = T.axis.remap(\"S\", [i])\n"
+    many = [dataset.Operator(str(i), pathlib.Path("none"), program.format(i + 2), [], 0)
+            for i in range(score_network.LEAST)]
+    chosen = [score_network.chosen(parser.parse_args(words), operators, 7) for words, operators in (
+        ([], many), ([], many[1:]), ([], 3 * many[1:]), (["--network", '{"width": 8, "seed": 1}'], many[:2]),
+        (["--no-network"], many))]
+    check("a network by default, but not from few operators, in however many sets; with options at any rate, or never",
+          chosen == [score_network.Settings(seed=7), None, None, score_network.Settings(width=8, seed=1), None])
 
     # The library's scores of a bundle whose network this is, the features being whatever they are.
     library = dataset.fl.load()
@@ -219,8 +225,41 @@ def test_network():
             check("the library's scores are those of Python's trees and network",
                   np.ptp(network.score(read)) > 0.1 and np.allclose(found, expected, atol=1e-5))
 
+        # Whether training refuses what the library does. The bound of the first layer is taken of what is read alone.
+        def refused(change):
+            other = score_network.Network(*(np.copy(values) for values in (shift, scale, network.limit)),
+                                          [(np.copy(weight), np.copy(bias)) for weight, bias in layers])
+            change(other)
+            random_bundle.write_safetensors(pathlib.Path(folder) / "score_network.safetensors", other.tensors())
+            try:
+                library.model(folder).close()
+                return other.fault() is not None, False
+            except dataset.fl.Error:
+                return other.fault() is not None, True
+
+        def put(name, index, value):
+            return lambda other: getattr(other, name).__setitem__(index, value)
+
+        def lay(number, part, index, value):
+            return lambda other: other.layers[number][part].__setitem__(index, value)
+
+        for label, change, wrong in (
+                ("as it is", lambda other: None, False), ("a weight of NaN", lay(1, 0, (0, 0), np.nan), True),
+                ("an infinite bias", lay(2, 1, 0, np.inf), True), ("a shift of NaN", put("shift", 3, np.nan), True),
+                ("no column", put("scale", slice(None), 0), True), ("a limit of 0", put("limit", 0, 0), True),
+                ("a bias close to the bound", lay(2, 1, 0, 0.999e30), False),
+                ("a bias beyond the bound", lay(2, 1, 0, -1.001e30), True),
+                ("weights beyond it", lay(0, 0, (0, 0), 0.7e30), True),
+                ("such of what is not read", lay(0, 0, (0, 2), 1e36), False), ("a far limit", put("limit", 0, 1e30), True)):
+            check(f"training and the library take or refuse the same network: {label}", refused(change) == (wrong, wrong))
+
     if importlib.util.find_spec("torch"):
         test_network_training(random)
+        try:
+            score_network.train([(rows, np.arange(1.0, 41.0))], score_network.Settings(epochs=1, weight=1e30))
+            check("a network that the library would refuse is no result", False)
+        except SystemExit as error:
+            check("a network that the library would refuse is no result", "1e+30" in str(error))
     else:
         print("without torch: the network's training is not tested")
 
@@ -259,10 +298,118 @@ def test_network_training(random):
           figures["trees and network"] > min(figures.values()))
 
 
+def test_fields():
+    def message(settings, text):
+        try:
+            dataset.fields_of(settings)(text)
+        except argparse.ArgumentTypeError as error:
+            return str(error)
+
+    network, trees = score_network.Settings, ranker.Settings
+    for settings in (network, trees):
+        every = dataclasses.asdict(settings())
+        check(f"{settings.__module__}: the settings by default are allowed, each with a range",
+              dataset.fields_of(settings)(json.dumps(every)) == every)
+        for name in every:
+            for text in ("null", '"1"', "[1]", "NaN", "-1e400", "1e400", *(["true"] if name != "exponential" else [])):
+                found = message(settings, f'{{"{name}": {text}}}')
+                check(f"{settings.__module__}: {name} is not {text}", found and found.startswith(f"{name} must be ") and
+                      "\n" not in found)
+    for settings, text in ((network, '{"temperature": 0}'), (network, '{"temperature": -1}'), (network, '{"rate": 0}'),
+                           (network, '{"weight": 0}'), (network, '{"weight": -0.0}'), (network, '{"limit": 0}'),
+                           (network, '{"width": 0}'), (network, '{"width": 4097}'), (network, '{"width": 8.0}'),
+                           (network, '{"layers": -1}'), (network, '{"layers": 8}'), (network, '{"epochs": 0}'),
+                           (network, '{"epochs": 1.5}'), (network, '{"batch": 0}'), (network, '{"decay": -0.1}'),
+                           (network, '{"seed": -1}'), (network, '{"seed": 1e3}'), (network, '{"wide": 8}'),
+                           (network, "[]"), (network, "null"), (network, "{"), (network, "[" * 100000),
+                           (network, '{"limit": ' + "9" * 400 + "}"), (trees, '{"rounds": 0}'), (trees, '{"depth": 0}'),
+                           (trees, '{"eta": 0}'), (trees, '{"subsample": 2}'), (trees, '{"objective": "pears"}'),
+                           (trees, '{"exponential": 1}')):
+        check(f"{settings.__module__}: {text[:30]} is refused", message(settings, text))
+    check("what is allowed at the edge", dataset.fields_of(network)('{"weight": -1, "decay": 0, "layers": 0, "limit": 1}'))
+    try:
+        dataset.folds([dataset.Operator("a", pathlib.Path("none"), "", [], 0)], 5)
+        check("no cross-validation of one cluster", False)
+    except SystemExit:
+        check("no cross-validation of one cluster", True)
+
+
+def test_refit():
+    """refit.py on a small bundle, in place: a new one, or what was there."""
+    import refit
+    from safetensors.numpy import load_file
+
+    root = pathlib.Path(__file__).resolve().parents[2]
+
+    def call(*words):
+        """(the status or the message that it ended with, what it wrote to stderr)"""
+        given, sys.argv = sys.argv, ["refit.py", *map(str, words), "--leave-out", "", "--ranker",
+                                     '{"rounds": 4, "depth": 2}', str(root / "examples" / "data")]
+        with contextlib.redirect_stderr(io.StringIO()) as errors, contextlib.redirect_stdout(io.StringIO()):
+            try:
+                return dataset.run(refit.main), errors.getvalue()
+            except SystemExit as error:
+                return error.code, errors.getvalue()
+            finally:
+                sys.argv = given
+
+    def content(folder):
+        return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else None
+
+    with tempfile.TemporaryDirectory() as folder:
+        bundle, fresh = pathlib.Path(folder) / "bundle", pathlib.Path(folder) / "fresh"
+        random_bundle.make(bundle, 3, kinds=4, layers=1, features=30, network=[5])
+        network = ["--network", '{"epochs": 1, "width": 4, "layers": 1}']
+        before = content(bundle)
+        check("settings that make no network end it", "1e+30" in str(call(
+            "--bundle", bundle, "--out", bundle, "--network", '{"epochs": 1, "weight": 1e30}')[0]))
+        check("the bundle is as it was", content(bundle) == before)
+
+        genuine = refit.check
+        refit.check = lambda library, staged, *_: (_ for _ in ()).throw(dataset.fl.Error("error_value", str(staged)))
+        for out in (bundle, fresh):
+            status, errors = call("--bundle", bundle, "--out", out, "--no-network")
+            check("a bundle that the library refuses: one line", status == 1 and errors.count("\n") == 1 and
+                  errors.startswith("refit.py: error_value"))
+            check("no bundle is half written", content(bundle) == before and not fresh.exists())
+        refit.check = genuine
+
+        (bundle / "score_network.safetensors").write_bytes(b"broken")
+        status, errors = call("--bundle", bundle, "--out", fresh, *network)
+        check("a broken network is learnt anew", status == 0 and "network is not read" in errors)
+        manifest = json.loads((fresh / "model.json").read_text())
+        check("the bundle's files, and no others", content(fresh).keys() == before.keys() and manifest["score_network"])
+        check("the network's file names the features",
+              load_file(fresh / "score_network.safetensors")["features"].tobytes().decode() ==
+              "".join(name + "\n" for name in manifest["features"]))
+        (bundle / "score_network.safetensors").unlink()
+        check("a missing one too, in place", call("--bundle", bundle, "--out", bundle, *network)[0] == 0 and
+              content(bundle) == content(fresh))
+        check("or it is left out", call("--bundle", bundle, "--out", bundle, "--no-network")[0] == 0 and
+              not (bundle / "score_network.safetensors").exists() and
+              json.loads((bundle / "model.json").read_text())["format_version"] == 1)
+
+        held = content(bundle)
+        (fresh / "score_network.safetensors").unlink()
+        (fresh / "encoder.safetensors").write_bytes(b"broken")
+        status, errors = call("--bundle", fresh, "--out", bundle)
+        check("another broken file: one line", status == 1 and errors.count("\n") == 1 and "encoder.safetensors" in errors)
+        check("and nothing is written", content(bundle) == held)
+        (fresh / "model.json").write_text("[]")
+        check("no manifest: one line", "model.json" in str(call("--bundle", fresh, "--out", bundle)[0]))
+        check("no such coordinate: one line", "--latent 999" in str(call(
+            "--bundle", bundle, "--out", fresh, "--latent", "0,999")[0]))
+
+
 test_metrics()
 test_split()
 test_sets()
 test_peers()
+test_fields()
 test_network()
+if importlib.util.find_spec("torch") and importlib.util.find_spec("safetensors"):
+    test_refit()
+else:
+    print("without torch and safetensors: refit.py is not tested")
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)
