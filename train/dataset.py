@@ -204,8 +204,8 @@ def folds(operators, count):
     groups = [[operator for key in cluster for operator in operators_of[key]]
               for cluster in parts.clusters(operators_of)]
     if min(count, len(groups)) < 2:
-        raise SystemExit(f"no cross-validation with {count} folds of {len(groups)} clusters of near-duplicates: it takes "
-                         "two of both")
+        raise SystemExit(f"no cross-validation with {count} folds of {len(groups)} clusters of near-duplicates: it "
+                         "takes two of both")
     result = [[] for _ in range(count)]
     for group in sorted(groups, key=lambda group: -len(group)):  # the sort is stable: families stay side by side
         min(result, key=len).extend(group)

@@ -124,6 +124,8 @@ def fit(operators, groups, names, settings, network=None):
     just that, and the network (of score_network.Settings) on the same."""
     learnt = dataset.joined(operators, groups)
     wanted = used(train(learnt, names, settings))
+    if not wanted:
+        raise SystemExit("no tree splits anywhere: it takes schedules that differ, and settings that let trees grow")
     learnt = select(learnt, names, wanted)
     return train(learnt, wanted, settings), network and score_network.train(learnt, network), wanted
 

@@ -139,8 +139,8 @@ def parse_arguments():
     parser.add_argument("data", nargs="+", help="data directories, or directories of single operators")
     parser.add_argument("--bundle", default="weights/default", help="directory (default %(default)s)")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="directory of the new bundle")
-    parser.add_argument("--latent", type=coordinates, metavar="I,I", help="coordinates of z_T that the trees may read, or "
-                        "none (default: those that the bundle's trees read)")
+    parser.add_argument("--latent", type=coordinates, metavar="I,I", help="coordinates of z_T that the trees may "
+                        "read, or none (default: those that the bundle's trees read)")
     score_network.add_options(parser)
     parser.add_argument("--ranker", type=dataset.fields_of(ranker.Settings), default={}, metavar="JSON",
                         help="fields of ranker.Settings")

@@ -15,7 +15,7 @@ import numpy as np
 import dataset
 
 LEAST = 20  # different operators: what a network learns from fewer is no help to the trees
-BOUND = 1e30  # of any layer's output (weights/FORMAT.md)
+BOUND, LIMIT = 1e30, 1e6  # the most of any layer's output, and of `limit` (weights/FORMAT.md)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Settings:
     rate: float = dataset.number(2e-3, 1e-30, 1e30)  # the highest of AdamW's one cycle
     decay: float = dataset.number(0.01, 0, 1e30)
     temperature: float = dataset.number(0.5, 1e-30, 1e30)
-    limit: float = dataset.number(4.0, 1e-30, 1e30)  # standard deviations from the mean at which a column is cut off
+    limit: float = dataset.number(4.0, 1e-30, LIMIT)  # standard deviations from the mean at which a column is cut off
     weight: float = dataset.number(1.0, -1e30, 1e30, but=0)  # of the network in the sum, folded into its last layer
     seed: int = dataset.whole(0, 0, 2**31 - 1)
 
@@ -83,8 +83,8 @@ class Network:
         """Why the library would refuse the network, None if it takes it: the same bounds of the outputs."""
         if not all(np.isfinite(values).all() for values in self.tensors().values()):
             return "has numbers that are not finite"
-        if not self.limit[0] > 0:
-            return "has the limit 0"
+        if not 0 < self.limit[0] <= LIMIT:
+            return f"has a limit that is not within 0 to {LIMIT:g}"
         if not self.scale.any():
             return "reads no column: none of them varies"
         bounds = np.where(self.scale != 0, float(self.limit[0]), 0.0)

@@ -250,8 +250,9 @@ def test_network():
                 ("a bias close to the bound", lay(2, 1, 0, 0.999e30), False),
                 ("a bias beyond the bound", lay(2, 1, 0, -1.001e30), True),
                 ("weights beyond it", lay(0, 0, (0, 0), 0.7e30), True),
-                ("such of what is not read", lay(0, 0, (0, 2), 1e36), False), ("a far limit", put("limit", 0, 1e30), True)):
-            check(f"training and the library take or refuse the same network: {label}", refused(change) == (wrong, wrong))
+                ("such of what is not read", lay(0, 0, (0, 2), 1e36), False),
+                ("a far limit", put("limit", 0, 0.999e6), False), ("one too far", put("limit", 0, 1.001e6), True)):
+            check(f"training and the library agree on a network: {label}", refused(change) == (wrong, wrong))
 
     if importlib.util.find_spec("torch"):
         test_network_training(random)
@@ -317,6 +318,7 @@ def test_fields():
                       "\n" not in found)
     for settings, text in ((network, '{"temperature": 0}'), (network, '{"temperature": -1}'), (network, '{"rate": 0}'),
                            (network, '{"weight": 0}'), (network, '{"weight": -0.0}'), (network, '{"limit": 0}'),
+                           (network, '{"limit": 1.1e6}'),
                            (network, '{"width": 0}'), (network, '{"width": 4097}'), (network, '{"width": 8.0}'),
                            (network, '{"layers": -1}'), (network, '{"layers": 8}'), (network, '{"epochs": 0}'),
                            (network, '{"epochs": 1.5}'), (network, '{"batch": 0}'), (network, '{"decay": -0.1}'),
@@ -326,7 +328,8 @@ def test_fields():
                            (trees, '{"eta": 0}'), (trees, '{"subsample": 2}'), (trees, '{"objective": "pears"}'),
                            (trees, '{"exponential": 1}')):
         check(f"{settings.__module__}: {text[:30]} is refused", message(settings, text))
-    check("what is allowed at the edge", dataset.fields_of(network)('{"weight": -1, "decay": 0, "layers": 0, "limit": 1}'))
+    check("what is allowed at the edge",
+          dataset.fields_of(network)('{"weight": -1, "decay": 0, "layers": 0, "limit": 1e6}'))
     try:
         dataset.folds([dataset.Operator("a", pathlib.Path("none"), "", [], 0)], 5)
         check("no cross-validation of one cluster", False)
@@ -393,7 +396,8 @@ def test_refit():
         (fresh / "score_network.safetensors").unlink()
         (fresh / "encoder.safetensors").write_bytes(b"broken")
         status, errors = call("--bundle", fresh, "--out", bundle)
-        check("another broken file: one line", status == 1 and errors.count("\n") == 1 and "encoder.safetensors" in errors)
+        check("another broken file: one line", status == 1 and errors.count("\n") == 1 and
+              "encoder.safetensors" in errors)
         check("and nothing is written", content(bundle) == held)
         (fresh / "model.json").write_text("[]")
         check("no manifest: one line", "model.json" in str(call("--bundle", fresh, "--out", bundle)[0]))
