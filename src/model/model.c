@@ -212,7 +212,7 @@ static foreloop_status match_network(const foreloop_model *model, foreloop_error
         return FORELOOP_OK;
     if (tensor->dtype != FORELOOP_DTYPE_U8)
         return foreloop_fail(error, FORELOOP_ERROR_MISMATCH, "the tensor '%s' must hold text, as U8", tensor->name);
-    const char *text = tensor->data;
+    const unsigned char *text = tensor->data;
     size_t left = tensor->size;
     for (size_t i = 0; i < plan->count; i++) {
         const char *name = plan->features[i].name;

@@ -370,37 +370,37 @@ static void write_network(const fixture *fix, const char *work, const char *type
 
 /* A network that names its features belongs to the manifest that lists the same. */
 static void test_network_features(const fixture *fix, const char *work, const char *packed) {
-    char names[1 << 14], path[2048];
+    char listed[1 << 14], path[2048];
     size_t length = 0, first = 0;
     foreloop_model *model = NULL;
     if (!CHECK(foreloop_model_open(&model, fix->directory, NULL, NULL) == FORELOOP_OK, "the bundle opens"))
         return;
     for (size_t i = 0; foreloop_model_feature_name(model, i); i++) {
         length +=
-            (size_t)snprintf(names + length, sizeof names - length, "%s\n", foreloop_model_feature_name(model, i));
+            (size_t)snprintf(listed + length, sizeof listed - length, "%s\n", foreloop_model_feature_name(model, i));
         first = first ? first : length;
     }
     foreloop_model_close(model);
     copy_bundle(fix->directory, work, NULL);
-    write_network(fix, work, "U8", names, length);
+    write_network(fix, work, "U8", listed, length);
     opens(work, true, "the manifest's features");
     snprintf(path, sizeof path, "%s.named", packed);
     CHECK(foreloop_model_pack(work, path, NULL, NULL) == FORELOOP_OK, "which are packed");
     opens(path, true, "packed");
     unlink(path);
-    write_network(fix, work, "I8", names, length);
+    write_network(fix, work, "I8", listed, length);
     refused(work, FORELOOP_ERROR_MISMATCH, "U8", "features of another type");
-    write_network(fix, work, "U8", names, length - 1);
+    write_network(fix, work, "U8", listed, length - 1);
     refused(work, FORELOOP_ERROR_MISMATCH, "other features", "the last newline missing");
-    write_network(fix, work, "U8", names, 0);
+    write_network(fix, work, "U8", listed, 0);
     refused(work, FORELOOP_ERROR_MISMATCH, "number 0", "no features");
-    write_network(fix, work, "U8", names + first, length - first);
+    write_network(fix, work, "U8", listed + first, length - first);
     refused(work, FORELOOP_ERROR_MISMATCH, "number 0", "the first one missing");
-    memcpy(names + length, "more\n", 5);
-    write_network(fix, work, "U8", names, length + 5);
+    memcpy(listed + length, "more\n", 5);
+    write_network(fix, work, "U8", listed, length + 5);
     refused(work, FORELOOP_ERROR_MISMATCH, "more features", "one too many");
-    names[first - 2]++;
-    write_network(fix, work, "U8", names, length);
+    listed[first - 2]++;
+    write_network(fix, work, "U8", listed, length);
     refused(work, FORELOOP_ERROR_MISMATCH, "other features", "another name");
 }
 
