@@ -17,6 +17,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train" / "peers"))
 import compare  # noqa: E402
+import cross_validate  # noqa: E402
 import dataset  # noqa: E402
 import metrics  # noqa: E402
 import random_bundle  # noqa: E402
@@ -169,6 +170,28 @@ def test_sets():
         o.family == "depthwise" for o in plain) and not {o.signature for o in plain} & {o.signature for o in validation})
     check("the family but for near-duplicates of one", added and {key[0] for key in added} == {"depthwise"} and
           not any(split.near(key, tested) for key in added))
+
+
+def test_cross_validation():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    texts = {path.parent.name: path.read_text() for path in sorted(root.glob("train/data/zen5/*/workload.txt"))}
+    pool = [dataset.Operator(name, root / "none", text, [dataset.Candidate(i, [], [], [1.0 + i], 1.0 + i) for i in range(9)], 0)
+            for name, text in texts.items()]
+    seen = []
+
+    def fastest_first(training, tested, seed):
+        seen.append((training, tested, seed))
+        return [-operator.times for operator in tested]
+
+    run, cross_validate.run_foreloop = cross_validate.run_foreloop, fastest_first
+    rows = cross_validate.cross_validate(None, argparse.Namespace(folds=3, peers=[], seeds=2), pool)["foreloop"]
+    cross_validate.run_foreloop = run
+    check("every operator is ranked, by the scores", len(rows) == len(pool) and all(row["top1"] == 1 for row in rows))
+    check("by every seed", sorted(seed for _, _, seed in seen) == [0, 0, 0, 1, 1, 1])
+    check("in one fold", sorted(o.name for _, tested, seed in seen if seed == 0 for o in tested) == sorted(texts))
+    check("from none of its near-duplicates", not any(split.near(a.signature, b.signature)
+                                                      for training, tested, _ in seen for a in training for b in tested))
+    check("from all others", all(len(training) + len(tested) == len(pool) for training, tested, _ in seen))
 
 
 def plain_score(network, row):
@@ -409,6 +432,7 @@ test_metrics()
 test_split()
 test_sets()
 test_peers()
+test_cross_validation()
 test_fields()
 test_network()
 if importlib.util.find_spec("torch") and importlib.util.find_spec("safetensors"):
