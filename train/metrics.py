@@ -27,6 +27,7 @@ NAMES = tuple([f"top{k}" for k in TOP] + ["pairwise", "ndcg10"] + [f"regret{k}" 
 SUMS = tuple(f"sum{k}" for k in TOP)
 SHORT = ("top1", "top5", "pairwise")
 RATIOS = (1, 1.05, 1.1, 1.2, 2)  # where the classes of pairs_by_ratio begin
+COMPARED = ("top1", "top5", "pairwise", "ndcg10")  # between models
 
 
 def best_of_first(times, scores, k):
@@ -160,6 +161,11 @@ def difference(rows, others, name, draws=2000, seed=0):
     gaps = gaps[np.isfinite(gaps)]
     picked = gaps[np.random.default_rng(seed).integers(0, len(gaps), (draws, len(gaps)))].mean(1)
     return tuple(round(float(x), 4) for x in (gaps.mean(), *np.percentile(picked, [2.5, 97.5])))
+
+
+def gains(rows, others):
+    """By how much `rows` are ahead of `others`, with intervals, in words."""
+    return ", ".join("{} {:+.3f} ({:+.3f} .. {:+.3f})".format(name, *difference(rows, others, name)) for name in COMPARED)
 
 
 def known(figures):

@@ -172,10 +172,7 @@ def cross_validation(operators, groups, fold_of, names, arms, settings, network=
             result[name] = metrics.known(metrics.mean(rows))
             print("cross-validation,", name, result[name], flush=True)
         if "network" in found:
-            gains = {name: metrics.difference(found["trees and network"], found["trees"], name)
-                     for name in ("top1", "top5", "pairwise", "ndcg10")}
-            print("the network adds", ", ".join("{} {:+.3f} ({:+.3f} .. {:+.3f})".format(name, *gain)
-                                                for name, gain in gains.items()), flush=True)
+            print("the network adds", metrics.gains(found["trees and network"], found["trees"]), flush=True)
     return result
 
 

@@ -97,7 +97,7 @@ def difference_table(table, model):
     for name in table:
         if name not in (model, "noise ceiling"):
             cells = []
-            for metric in ("top1", "top5", "pairwise", "ndcg10"):
+            for metric in metrics.COMPARED:
                 mean, low, high = metrics.difference(table[model], table[name], metric)
                 cells.append(f"{mean:+.3f} ({low:+.3f} .. {high:+.3f})" + (" *" if low > 0 or high < 0 else ""))
             rows.append([title(name), *cells])

@@ -20,8 +20,6 @@ import metrics  # noqa: E402
 import ranker  # noqa: E402
 import score_network  # noqa: E402
 
-COMPARED = ("top1", "top5", "pairwise", "ndcg10")
-
 
 def run_foreloop(training, tested, seed):
     """Scores of the tested operators' candidates by trees and network that learn from the training operators."""
@@ -63,15 +61,14 @@ def cross_validate(library, arguments, operators):
 
 def show(label, table, chosen):
     """Means of the chosen operators, and by how much foreloop is ahead."""
-    print(f"\n{label}: {len(chosen)} sets\n{'model':<14}" + "".join(f"{name:>10}" for name in COMPARED))
+    print(f"\n{label}: {len(chosen)} sets\n{'model':<14}" + "".join(f"{name:>10}" for name in metrics.COMPARED))
     picked = {model: [rows[i] for i in chosen] for model, rows in table.items()}
     for model, rows in picked.items():
         means = metrics.mean(rows)
-        print(f"{model:<14}" + "".join(f"{means[name]:10.3f}" for name in COMPARED))
+        print(f"{model:<14}" + "".join(f"{means[name]:10.3f}" for name in metrics.COMPARED))
     for model, rows in picked.items():
         if model != "foreloop":
-            print(f"foreloop minus {model}: " + ", ".join("{} {:+.3f} ({:+.3f} .. {:+.3f})".format(
-                name, *metrics.difference(picked["foreloop"], rows, name)) for name in COMPARED))
+            print(f"foreloop minus {model}: {metrics.gains(picked['foreloop'], rows)}")
 
 
 def main():
