@@ -212,6 +212,12 @@ def folds(operators, count):
     return result
 
 
+def fold_of(operators, count):
+    """[the number of the fold that each operator is in]."""
+    number = {id(operator): k for k, fold in enumerate(folds(operators, count)) for operator in fold}
+    return [number[id(operator)] for operator in operators]
+
+
 class States:
     """The replayed programs of one operator: texts by hash, and for each record line its trajectory of (k, hash)."""
 

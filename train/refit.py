@@ -174,8 +174,7 @@ def refit(arguments, library, source, usable, manifest):
     if not operators:
         raise SystemExit("no operator to learn from in the data")
     if arguments.folds:
-        fold_of = {id(o): k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for o in fold}
-        fold_of = [fold_of[id(operator)] for operator in operators]
+        fold_of = dataset.fold_of(operators, arguments.folds)
     derived = actions.derive([candidate for operator in operators for candidate in operator.candidates])
     moving = {name.split(".")[1] for name in load_file(source / "transition.safetensors") if name.startswith("mlp.")}
     kinds = merged_kinds(manifest["actions"], derived, moving)

@@ -264,8 +264,7 @@ def main():
     print(f"{len(operators)} operators, {sum(len(o.candidates) for o in operators)} schedules; left out: "
           + ", ".join(o.name for o in left_out))
     network = score_network.chosen(arguments, operators, arguments.seed)
-    fold_of = {o.name: k for k, fold in enumerate(dataset.folds(operators, arguments.folds)) for o in fold}
-    fold_of = [fold_of[operator.name] for operator in operators]
+    fold_of = dataset.fold_of(operators, arguments.folds)
     words = get_tokenizer(arguments, lambda: (library.canonical_text(text) for operator in operators for text in
                                               [operator.text, *caches[operator.name].texts.values()]))
     lap("tokenizer")
