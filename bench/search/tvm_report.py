@@ -1,7 +1,10 @@
 """Figures and plots of what tvm_search.py has run: OUT/summary.json, OUT/summary.md, and OUT/curves-TRIALS.svg where
-matplotlib is there. Latencies are compared within a unit only (one subgraph, seed and machine)."""
+matplotlib is there. Latencies are compared within a unit only (one subgraph, seed and machine); intervals are over
+subgraphs, the seeds of one together: what other subgraphs of the kind would give."""
+import collections
 import json
 import math
+import random
 import sys
 from pathlib import Path
 
@@ -26,6 +29,33 @@ def median(values):
     return values[len(values) // 2] if values else None
 
 
+def interval(ratios, draws=2000):
+    """The ends of the 95 % interval of the geometric mean, by bootstrap over subgraphs; `ratios`: {subgraph: [ratio]}."""
+    logs = [[math.log(ratio) for ratio in own if ratio and math.isfinite(ratio)] for own in ratios.values()]
+    logs = [own for own in logs if own]
+    if len(logs) < 3:
+        return None
+    generator, means = random.Random(0), []
+    for _ in range(draws):
+        drawn = [value for own in generator.choices(logs, k=len(logs)) for value in own]
+        means.append(math.exp(sum(drawn) / len(drawn)))
+    means.sort()
+    return [means[int(0.025 * draws)], means[int(0.975 * draws) - 1]]
+
+
+def by_subgraph(units, ratios):
+    groups = collections.defaultdict(list)
+    for unit, ratio in zip(units, ratios):
+        groups[unit["subgraph"]].append(ratio)
+    return groups
+
+
+def latencies(units, curves, points):
+    """{subgraph: {trials: [seconds of the best so far, a seed each]}}"""
+    at = {n: by_subgraph(units, [curve[n - 1] for curve in curves]) for n in points}
+    return {subgraph: {n: at[n][subgraph] for n in points} for subgraph in sorted({u["subgraph"] for u in units})}
+
+
 def compare(units, trials):
     """Of units with the same trials: each method's speed beside foreloop's and its cost outside of measuring."""
     methods = [name for name in units[0]["methods"]]
@@ -38,19 +68,46 @@ def compare(units, trials):
         own = [u["methods"][name] for u in units]
         again = [median(m["best_again"]) for m in own]
         reference = [median(u["methods"]["foreloop"]["best_again"]) if "foreloop" in u["methods"] else None for u in units]
+        over_foreloop = {n: by_subgraph(units, [curve[n - 1] / other[n - 1] for curve, other in zip(
+            curves[name], curves.get("foreloop", curves[name]))]) for n in points}
         result["methods"][name] = {
             # geometric mean of latency over the best that any method has found on this subgraph with this seed
             "latency_over_best": {str(n): geometric_mean([curve[n - 1] / low for curve, low in zip(curves[name], least)])
                                   for n in points},
-            "latency_over_foreloop": {str(n): geometric_mean([curve[n - 1] / other[n - 1] for curve, other in zip(
-                curves[name], curves.get("foreloop", curves[name]))]) for n in points},
+            "latency_over_foreloop": {str(n): geometric_mean(sum(own.values(), [])) for n, own in over_foreloop.items()},
+            "latency_over_foreloop_interval": {str(n): interval(own) for n, own in over_foreloop.items()},
+            "latency_over_foreloop_by_subgraph": {subgraph: geometric_mean(own)
+                                                  for subgraph, own in over_foreloop[points[-1]].items()},
             "measured_again_over_foreloop": geometric_mean([a / b for a, b in zip(again, reference) if a and b]),
+            "latency": {subgraph: {str(n): geometric_mean(seconds) for n, seconds in at.items()}
+                        for subgraph, at in latencies(units, curves[name], points).items()},
             "failed": sum(m["seconds"].count(None) for m in own),
             "trials": sum(len(m["seconds"]) for m in own),
             "outside_cpu_per_trial": sum(m["outside"]["cpu"] for m in own) / sum(len(m["seconds"]) for m in own),
             "outside_wall_per_trial": sum(m["outside"]["wall"] for m in own) / sum(len(m["seconds"]) for m in own),
             "statistics": [m["statistics"] for m in own if m["statistics"]]}
     return result, curves, least
+
+
+def compared_with_foreloop(methods, points):
+    """Two tables: the other methods' latency over foreloop's at as many trials, and of each subgraph at the end."""
+    others = [name for name in methods if name != "foreloop"]
+    if len(others) == len(methods):
+        return []
+    lines = ["", "Over foreloop's after as many trials (geometric mean, 95 % interval over subgraphs):", "",
+             "| trials | " + " | ".join(others) + " |", "| --- |" + " --- |" * len(others)]
+    for n in points:
+        cells = []
+        for name in others:
+            mean, ends = (methods[name][key][n] for key in ("latency_over_foreloop", "latency_over_foreloop_interval"))
+            cells.append((f"{mean:.2f}" if mean else "-") + (f" ({ends[0]:.2f}-{ends[1]:.2f})" if ends else ""))
+        lines.append(f"| {n} | " + " | ".join(cells) + " |")
+    lines += ["", f"Over foreloop's after {points[-1]} trials, by subgraph:", "", "| subgraph | " + " | ".join(others) + " |",
+              "| --- |" + " --- |" * len(others)]
+    for subgraph in sorted(methods["foreloop"]["latency_over_foreloop_by_subgraph"]):
+        values = [methods[name]["latency_over_foreloop_by_subgraph"].get(subgraph) for name in others]
+        lines.append(f"| {subgraph} | " + " | ".join(f"{v:.2f}" if v else "-" for v in values) + " |")
+    return lines
 
 
 def table(summary):
@@ -65,6 +122,13 @@ def table(summary):
             values = [method["latency_over_best"][n] for n in points]
             lines.append(f"| {name} | " + " | ".join(f"{v:.2f}" if v else "-" for v in values) +
                          f" | {method['failed']} of {method['trials']} | {1e3 * method['outside_cpu_per_trial']:.0f} |")
+        lines += compared_with_foreloop(result["methods"], points)
+        lines += ["", "Microseconds (geometric mean of the seeds):", "", "| subgraph | method | " + " | ".join(points) + " |",
+                  "| --- | --- |" + " --- |" * len(points)]
+        for subgraph in result["subgraphs"]:
+            for name, method in result["methods"].items():
+                values = method["latency"][subgraph].values()
+                lines.append(f"| {subgraph} | {name} | " + " | ".join(f"{1e6 * v:.4g}" if v else "-" for v in values) + " |")
         lines += ["", "The best candidate of each, measured again in turn, over foreloop's: " + ", ".join(
             f"{name} {method['measured_again_over_foreloop']:.2f}" for name, method in result["methods"].items()
             if method["measured_again_over_foreloop"]), ""]

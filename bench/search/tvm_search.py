@@ -26,6 +26,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -51,6 +52,7 @@ def parse_arguments():
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of a schedule (default: all)")
     parser.add_argument("--time-limit", type=float, default=0, metavar="SECONDS", help="start no unit after so long")
     parser.add_argument("--features", type=Path, help="cache of MetaSchedule's features (default: OUT/per_store)")
+    parser.add_argument("--records", type=Path, help="keep the methods' databases of measured schedules in this folder")
     parser.add_argument("--report", action="store_true", help="run nothing")
     return parser.parse_args()
 
@@ -122,8 +124,11 @@ class Method:
         if self.cost_model is not None:
             self.cost_model.update(self.context, self.batch, self.results)
 
-    def close(self):
+    def close(self, keep=None):
+        """keep: a folder to which MetaSchedule's database of what was measured goes."""
         self.context.post_tuning()
+        if keep:
+            shutil.copytree(self.folder.name, keep, dirs_exist_ok=True)
         self.folder.cleanup()
         if hasattr(self.strategy, "predictor"):
             self.strategy.predictor.close()
@@ -310,7 +315,7 @@ def run_unit(name, seed, trials, arguments, builder, runner, target, journal):
         unit["methods"][method.name] = {
             "seconds": method.seconds, "best_again": again[method.name], "outside": method.outside,
             "statistics": getattr(method.strategy, "statistics", None)}
-        method.close()
+        method.close(arguments.records and arguments.records / f"{name}-{seed}-{trials}" / method.name)
     return unit
 
 
