@@ -11,7 +11,9 @@
 Needs the packages of train/requirements-tvm.txt. FORELOOP_LIBRARY names the library if it is not in build/src.
 """
 import argparse
+import contextlib
 import hashlib
+import io
 import json
 import logging
 import os
@@ -31,6 +33,7 @@ from tvm.ir.utils import derived_object  # noqa: E402
 from tvm.target import Target  # noqa: E402
 
 import foreloop_tvm  # noqa: E402
+import tvm_report  # noqa: E402
 import tvm_search  # noqa: E402
 from foreloop_tvm.sketches import Sketches  # noqa: E402
 from foreloop_tvm.traces import replay, trace_json  # noqa: E402
@@ -221,11 +224,13 @@ class StoppingBuilder:
 
 def search_unit(path, most):
     """(times by method, how many candidates were built) of a unit; times are None when it was interrupted."""
-    arguments = argparse.Namespace(methods="foreloop,random", threads=1, out=path.parent)
+    arguments = argparse.Namespace(methods="foreloop,random", threads=1, out=path.parent, records=path.parent / "records")
     journal, builder = tvm_search.Journal(path), StoppingBuilder(most)
     try:
         unit = tvm_search.run_unit("row_max_512_1024", 0, 32, arguments, builder, NoRunner(), TARGET, journal)
         times = {name: method["seconds"] for name, method in unit["methods"].items()}
+        (path.parent / "units").mkdir(exist_ok=True)
+        (path.parent / "units" / "row_max.json").write_text(json.dumps(unit))
     except Interrupted:
         times = None
     journal.close(times is not None)
@@ -244,6 +249,14 @@ def check_interrupted_unit():
         check(nothing is None and before and between and before + between + after == built,
               f"an interrupted unit measures what is missing ({before} + {between} + {after} of {built})")
         check(resumed == whole and not path.exists(), "and ends as if it had not been interrupted")
+        kept = Path(folder, "records").glob("row_max_512_1024-0-32/*/database_tuning_record.json")
+        check({file.parent.name: len(file.read_text().splitlines()) for file in kept} ==
+              {name: len(times) for name, times in whole.items()}, "the databases of both methods are kept")
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            tvm_report.write(folder)
+        best = [f"{1e6 * min(filter(None, times)):.4g} |" for times in whole.values()]
+        rows = [line for line in text.getvalue().splitlines() if line.startswith("| row_max_512_1024 | ")]
+        check(len(rows) == 3 and all(row.endswith(end) for row, end in zip(rows[1:], best)), "the report has their best times")
 
 
 def main():
