@@ -317,13 +317,17 @@ void foreloop_safetensors_close(foreloop_safetensors *file) {
     file->count = 0;
 }
 
-const foreloop_tensor *foreloop_safetensors_find(const foreloop_safetensors *file, const char *name) {
+const foreloop_tensor *foreloop_safetensors_find_part(const foreloop_safetensors *file, const char *prefix,
+                                                      const char *name) {
+    const size_t length = strlen(prefix);
     size_t low = 0, high = file->count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const foreloop_tensor *tensor = &file->tensors[file->by_name[middle]];
-        int order = strcmp(name, tensor->name);
+        int order = strncmp(prefix, tensor->name, length);
+        if (order == 0)
+            order = strcmp(name, tensor->name + length);
         if (order == 0)
             return tensor;
         if (order < 0)
@@ -332,6 +336,21 @@ const foreloop_tensor *foreloop_safetensors_find(const foreloop_safetensors *fil
             low = middle + 1;
     }
     return NULL;
+}
+
+const foreloop_tensor *foreloop_safetensors_find(const foreloop_safetensors *file, const char *name) {
+    return foreloop_safetensors_find_part(file, "", name);
+}
+
+foreloop_status foreloop_safetensors_require(const foreloop_safetensors *file, const char *prefix, const char *name,
+                                             const char *part, const foreloop_tensor **tensor, foreloop_error *error) {
+    *tensor = foreloop_safetensors_find_part(file, prefix, name);
+    if (!*tensor)
+        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
+                             "the tensor '%.100s%.200s', which %s needs, is missing: the weights are incomplete or of "
+                             "another model",
+                             prefix, name, part);
+    return FORELOOP_OK;
 }
 
 /* ---- Use --------------------------------------------------------------------------------------------------------- */

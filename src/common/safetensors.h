@@ -50,6 +50,14 @@ void foreloop_safetensors_close(foreloop_safetensors *file);
 /* NULL when absent. */
 FORELOOP_INTERNAL_API const foreloop_tensor *foreloop_safetensors_find(const foreloop_safetensors *file,
                                                                        const char *name);
+/* That with the name PREFIX + NAME. */
+FORELOOP_INTERNAL_API const foreloop_tensor *foreloop_safetensors_find_part(const foreloop_safetensors *file,
+                                                                            const char *prefix, const char *name);
+/* The same, but MISMATCH when absent, with the name and who needs it: `part` as in "the transition". */
+FORELOOP_INTERNAL_API foreloop_status foreloop_safetensors_require(const foreloop_safetensors *file, const char *prefix,
+                                                                   const char *name, const char *part,
+                                                                   const foreloop_tensor **tensor,
+                                                                   foreloop_error *error);
 
 /* Converts a floating tensor (F64, F32, F16, BF16) to values[count]. FORELOOP_ERROR_UNSUPPORTED for other types,
  * FORELOOP_ERROR_VALUE at the first NaN or infinity when `finite`. */

@@ -4,7 +4,6 @@
 #include "kernels_cuda/encoder_kernels.h"
 #include "transformer/tensors.h"
 #include <stdint.h>
-#include <stdio.h>
 
 /* ---- Where everything lies ---- */
 
@@ -151,13 +150,11 @@ static foreloop_status send_projection(const upload *load) {
     const foreloop_transformer *transformer = load->result->transformer;
     foreloop_linear_tensors tensors = {
         .parts = 1, .in = load->result->projection.in, .out = load->result->projection.out};
-    char name[64];
-    snprintf(name, sizeof name, "%spooling.weight", transformer->name_prefix);
-    tensors.matrices[0] = foreloop_safetensors_find(transformer->tensors, name);
-    snprintf(name, sizeof name, "%spooling.bias", transformer->name_prefix);
-    tensors.biases[0] = foreloop_safetensors_find(transformer->tensors, name);
-    if (!tensors.matrices[0] || !tensors.biases[0])
-        return foreloop_fail(load->error, FORELOOP_ERROR_MISMATCH, "the encoder's file lacks %s", name);
+    const char *prefix = transformer->name_prefix, *part = "the projection";
+    FORELOOP_TRY(foreloop_safetensors_require(transformer->tensors, prefix, "pooling.weight", part,
+                                              &tensors.matrices[0], load->error));
+    FORELOOP_TRY(foreloop_safetensors_require(transformer->tensors, prefix, "pooling.bias", part, &tensors.biases[0],
+                                              load->error));
     return send_linear(load, &tensors, &load->result->projection, FORELOOP_CUDA_ELEMENT_F32);
 }
 

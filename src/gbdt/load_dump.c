@@ -165,18 +165,10 @@ static foreloop_status number_features(dump_loader *loader) {
 /* ---- Nodes ------------------------------------------------------------------------------------------------------- */
 
 static foreloop_status read_category_list(dump_loader *loader, dump_node *node) {
-    foreloop_json *json = loader->json;
     node->categorical = true;
     node->category_begin = loader->category_count;
-    FORELOOP_TRY(foreloop_json_array(json));
-    for (;;) {
-        bool more;
-        FORELOOP_TRY(foreloop_json_element(json, &more));
-        if (!more)
-            break;
-        FORELOOP_TRY(foreloop_gbdt_read_category(json, &loader->gbdt->allocator, &loader->categories,
-                                                 &loader->category_capacity, &loader->category_count));
-    }
+    FORELOOP_TRY(foreloop_gbdt_read_categories(loader->json, &loader->gbdt->allocator, &loader->categories,
+                                               &loader->category_capacity, &loader->category_count));
     node->category_count = loader->category_count - node->category_begin;
     return FORELOOP_OK;
 }

@@ -37,17 +37,9 @@ static foreloop_status read_integers(foreloop_gbdt_tree_loader *loader, foreloop
 }
 
 static foreloop_status read_categories(foreloop_gbdt_tree_loader *loader) {
-    foreloop_json *json = loader->json;
     loader->category_count = 0;
-    FORELOOP_TRY(foreloop_json_array(json));
-    for (;;) {
-        bool more;
-        FORELOOP_TRY(foreloop_json_element(json, &more));
-        if (!more)
-            return FORELOOP_OK;
-        FORELOOP_TRY(foreloop_gbdt_read_category(json, &loader->gbdt->allocator, &loader->categories,
-                                                 &loader->category_capacity, &loader->category_count));
-    }
+    return foreloop_gbdt_read_categories(loader->json, &loader->gbdt->allocator, &loader->categories,
+                                         &loader->category_capacity, &loader->category_count);
 }
 
 static foreloop_status read_features(foreloop_gbdt_tree_loader *loader) {

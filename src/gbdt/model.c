@@ -337,13 +337,19 @@ foreloop_status foreloop_gbdt_locate(foreloop_json *json, size_t offset, foreloo
     return status;
 }
 
-foreloop_status foreloop_gbdt_read_category(foreloop_json *json, const foreloop_allocator *allocator, uint32_t **list,
-                                            size_t *capacity, size_t *count) {
-    size_t category = 0;
-    FORELOOP_TRY(foreloop_json_size(json, ((size_t)1 << 24) - 1, &category));
-    FORELOOP_TRY(foreloop_reserve(allocator, list, capacity, *count, *count + 1, sizeof **list, json->error));
-    (*list)[(*count)++] = (uint32_t)category;
-    return FORELOOP_OK;
+foreloop_status foreloop_gbdt_read_categories(foreloop_json *json, const foreloop_allocator *allocator, uint32_t **list,
+                                              size_t *capacity, size_t *count) {
+    FORELOOP_TRY(foreloop_json_array(json));
+    for (;;) {
+        bool more;
+        size_t category = 0;
+        FORELOOP_TRY(foreloop_json_element(json, &more));
+        if (!more)
+            return FORELOOP_OK;
+        FORELOOP_TRY(foreloop_json_size(json, ((size_t)1 << 24) - 1, &category));
+        FORELOOP_TRY(foreloop_reserve(allocator, list, capacity, *count, *count + 1, sizeof **list, json->error));
+        (*list)[(*count)++] = (uint32_t)category;
+    }
 }
 
 /* ---- Opening ----------------------------------------------------------------------------------------------------- */

@@ -133,9 +133,9 @@ foreloop_status foreloop_gbdt_select(const foreloop_gbdt_options *options, size_
 /* Hands on a status of the functions above: on failure names the document, and the offset of what was being read. */
 foreloop_status foreloop_gbdt_locate(foreloop_json *json, size_t offset, foreloop_status status);
 
-/* A category, from 0 to 2^24 - 1: beyond, a float32 cannot tell them apart. Appends it to a list. */
-foreloop_status foreloop_gbdt_read_category(foreloop_json *json, const foreloop_allocator *allocator, uint32_t **list,
-                                            size_t *capacity, size_t *count);
+/* An array of categories, from 0 to 2^24 - 1: beyond, a float32 cannot tell them apart. Appends them to a list. */
+foreloop_status foreloop_gbdt_read_categories(foreloop_json *json, const foreloop_allocator *allocator, uint32_t **list,
+                                              size_t *capacity, size_t *count);
 
 /* Adds a sentence to the notes. */
 foreloop_status foreloop_gbdt_note(foreloop_gbdt *gbdt, foreloop_error *error, const char *format, ...)

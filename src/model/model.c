@@ -40,13 +40,10 @@ static foreloop_status read_config(const foreloop_model *model, foreloop_transfo
 static foreloop_status load_projection(const foreloop_model *model, size_t hidden, float **block,
                                        foreloop_error *error) {
     const foreloop_safetensors *weights = model->bundle.weights[FORELOOP_BUNDLE_ENCODER];
-    bool packed = model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER][0] != 0;
-    const foreloop_tensor *weight =
-        foreloop_safetensors_find(weights, packed ? "encoder/pooling.weight" : "pooling.weight");
-    const foreloop_tensor *bias = foreloop_safetensors_find(weights, packed ? "encoder/pooling.bias" : "pooling.bias");
-    if (!weight || !bias)
-        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
-                             "the manifest asks for a projection, but 'pooling.weight' or 'pooling.bias' is missing");
+    const char *prefix = model->bundle.prefixes[FORELOOP_BUNDLE_ENCODER], *part = "the projection of model.json";
+    const foreloop_tensor *weight, *bias;
+    FORELOOP_TRY(foreloop_safetensors_require(weights, prefix, "pooling.weight", part, &weight, error));
+    FORELOOP_TRY(foreloop_safetensors_require(weights, prefix, "pooling.bias", part, &bias, error));
     size_t size = model->manifest.latent_size;
     FORELOOP_TRY(foreloop_tensor_expect_shape(weight, 2, (size_t[]){size, hidden}, error));
     FORELOOP_TRY(foreloop_tensor_expect_shape(bias, 1, &size, error));
@@ -205,9 +202,9 @@ static foreloop_status load_ranker(foreloop_model *model, foreloop_error *error)
  * network of another bundle otherwise. */
 static foreloop_status match_network(const foreloop_model *model, foreloop_error *error) {
     const foreloop_feature_plan *plan = &model->manifest.plan;
-    const bool packed = model->bundle.prefixes[FORELOOP_BUNDLE_SCORE_NETWORK][0] != 0;
-    const foreloop_tensor *tensor = foreloop_safetensors_find(model->bundle.weights[FORELOOP_BUNDLE_SCORE_NETWORK],
-                                                              packed ? "score_network/features" : "features");
+    const foreloop_tensor *tensor =
+        foreloop_safetensors_find_part(model->bundle.weights[FORELOOP_BUNDLE_SCORE_NETWORK],
+                                       model->bundle.prefixes[FORELOOP_BUNDLE_SCORE_NETWORK], "features");
     if (!tensor)
         return FORELOOP_OK;
     if (tensor->dtype != FORELOOP_DTYPE_U8)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LAYERS = FORELOOP_SCORE_NETWORK_MAX_LAYERS, MAX_WIDTH = FORELOOP_SCORE_NETWORK_MAX_WIDTH, NAME_SIZE = 256 };
+enum { MAX_LAYERS = FORELOOP_SCORE_NETWORK_MAX_LAYERS, MAX_WIDTH = FORELOOP_SCORE_NETWORK_MAX_WIDTH };
 
 typedef struct loader {
     foreloop_score_network *network;
@@ -21,12 +21,7 @@ typedef struct loader {
 /* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
 static foreloop_status find(const loader *load, const char *name, const foreloop_tensor **tensor) {
-    char full[NAME_SIZE];
-    const int length = snprintf(full, sizeof full, "%s%s", load->prefix, name);
-    *tensor = length > 0 && length < NAME_SIZE ? foreloop_safetensors_find(load->weights, full) : NULL;
-    if (!*tensor)
-        return foreloop_fail(load->error, FORELOOP_ERROR_MISMATCH, "the tensor '%.200s' is missing", full);
-    return FORELOOP_OK;
+    return foreloop_safetensors_require(load->weights, load->prefix, name, "the score network", tensor, load->error);
 }
 
 static foreloop_status find_of_layer(const loader *load, size_t layer, const char *name,

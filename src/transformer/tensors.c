@@ -6,10 +6,11 @@
 
 enum { NAME_SIZE = 256 };
 
-static const foreloop_tensor *find(const foreloop_transformer_tensors *tensors, char name[NAME_SIZE], const char *stem,
-                                   const char *suffix) {
-    const int length = snprintf(name, NAME_SIZE, "%s%s%s%s", tensors->prefix[0], tensors->prefix[1], stem, suffix);
-    return length > 0 && length < NAME_SIZE ? foreloop_safetensors_find(tensors->file, name) : NULL;
+/* Behind the caller's prefix. */
+static const char *name_of(const foreloop_transformer_tensors *tensors, char name[NAME_SIZE], const char *stem,
+                           const char *suffix) {
+    snprintf(name, NAME_SIZE, "%s%s%s", tensors->prefix[1], stem, suffix);
+    return name;
 }
 
 /* The tensor "PREFIX STEM SUFFIX" or, when `other_suffix` is given, that spelling; of the shape [rows][columns] or,
@@ -18,13 +19,14 @@ static foreloop_status require(const foreloop_transformer_tensors *tensors, cons
                                const char *other_suffix, size_t rows, size_t columns, const foreloop_tensor **tensor,
                                foreloop_error *error) {
     const size_t shape[2] = {rows, columns};
+    const char *prefix = tensors->prefix[0];
     char name[NAME_SIZE];
-    *tensor = other_suffix ? find(tensors, name, stem, other_suffix) : NULL;
+    *tensor = other_suffix
+                  ? foreloop_safetensors_find_part(tensors->file, prefix, name_of(tensors, name, stem, other_suffix))
+                  : NULL;
     if (!*tensor)
-        *tensor = find(tensors, name, stem, suffix);
-    if (!*tensor)
-        return foreloop_fail(error, FORELOOP_ERROR_MISMATCH,
-                             "the encoder's weights lack the tensor \"%s\", which its configuration asks for", name);
+        FORELOOP_TRY(foreloop_safetensors_require(tensors->file, prefix, name_of(tensors, name, stem, suffix),
+                                                  "the encoder of this configuration", tensor, error));
     return foreloop_tensor_expect_shape(*tensor, rows ? 2 : 1, rows ? shape : shape + 1, error);
 }
 
@@ -56,7 +58,7 @@ foreloop_status foreloop_transformer_tensors_find(foreloop_transformer_tensors *
     char name[NAME_SIZE];
     for (size_t i = 0; i < 3; i++) {
         found.prefix[1] = model_prefixes[i];
-        if (find(&found, name, words, ".weight"))
+        if (foreloop_safetensors_find_part(file, name_prefix, name_of(&found, name, words, ".weight")))
             break;
     }
     FORELOOP_TRY(require(&found, words, ".weight", NULL, config->vocabulary_size, hidden, &found.words, error));

@@ -16,14 +16,8 @@ typedef struct loader {
     foreloop_error *error;
 } loader;
 
-static foreloop_status find(loader *load, const char *kind, const char *name, const foreloop_tensor **tensor) {
-    char full[512];
-    int length = kind ? snprintf(full, sizeof full, "%smlp.%s.%s", load->prefix, kind, name)
-                      : snprintf(full, sizeof full, "%s%s", load->prefix, name);
-    *tensor = length > 0 && (size_t)length < sizeof full ? foreloop_safetensors_find(load->tensors, full) : NULL;
-    if (!*tensor)
-        return foreloop_fail(load->error, FORELOOP_ERROR_MISMATCH, "the tensor '%.200s' is missing", full);
-    return FORELOOP_OK;
+static foreloop_status find(const loader *load, const char *name, const foreloop_tensor **tensor) {
+    return foreloop_safetensors_require(load->tensors, load->prefix, name, "the transition", tensor, load->error);
 }
 
 /* Reads a tensor of the given shape as float32 into rows of `stride` >= columns, padded with zeros; transposed first
@@ -53,22 +47,19 @@ static foreloop_status read_matrix(loader *load, const foreloop_tensor *tensor, 
 static foreloop_status load_mlp(loader *load, const foreloop_kind *kind, foreloop_transition_mlp *mlp) {
     static const char *const names[] = {"0.weight", "0.bias", "1.weight", "1.bias"};
     const foreloop_tensor *tensors[4];
+    char full[4][FORELOOP_MAX_NAME + sizeof "mlp..0.weight"];
     size_t present = 0;
     *mlp = (foreloop_transition_mlp){0};
     if (kind->slot_count == 0)
         return FORELOOP_OK;
     for (size_t i = 0; i < 4; i++) {
-        foreloop_error missing;
-        foreloop_error *error = load->error;
-        load->error = &missing;
-        if (find(load, kind->name, names[i], &tensors[i]) == FORELOOP_OK)
-            present++;
-        load->error = error;
+        snprintf(full[i], sizeof full[i], "mlp.%s.%s", kind->name, names[i]);
+        present += foreloop_safetensors_find_part(load->tensors, load->prefix, full[i]) != NULL;
     }
     if (present == 0)
         return FORELOOP_OK;
     for (size_t i = 0; i < 4; i++)
-        FORELOOP_TRY(find(load, kind->name, names[i], &tensors[i])); /* some are there: all must be */
+        FORELOOP_TRY(find(load, full[i], &tensors[i])); /* some are there: all must be */
     size_t hidden = tensors[1]->rank == 1 ? tensors[1]->shape[0] : 0;
     if (hidden == 0 || hidden > MAX_HIDDEN)
         return foreloop_fail(load->error, FORELOOP_ERROR_MISMATCH,
@@ -105,12 +96,12 @@ static foreloop_status load_tensors(loader *load, const foreloop_vocabulary *voc
     foreloop_transition *transition = load->transition;
     const foreloop_tensor *tensor;
     size_t kinds = vocabulary->kind_count, size = transition->size, stride = transition->stride;
-    FORELOOP_TRY(find(load, NULL, "kind_embedding", &tensor));
+    FORELOOP_TRY(find(load, "kind_embedding", &tensor));
     FORELOOP_TRY(read_matrix(load, tensor, 2, kinds, size, stride, false, &transition->kind_embedding));
-    FORELOOP_TRY(find(load, NULL, "normal", &tensor));
+    FORELOOP_TRY(find(load, "normal", &tensor));
     FORELOOP_TRY(read_matrix(load, tensor, 2, kinds, size, stride, false, &transition->normal));
     FORELOOP_TRY(normalize(load, vocabulary, (float *)transition->normal));
-    FORELOOP_TRY(find(load, NULL, "beta", &tensor));
+    FORELOOP_TRY(find(load, "beta", &tensor));
     FORELOOP_TRY(read_matrix(load, tensor, 1, 1, kinds, kinds, false, &transition->beta));
     for (size_t r = 0; r < kinds; r++)
         if (!(transition->beta[r] >= 0 && transition->beta[r] <= 2))

@@ -22,6 +22,9 @@ static foreloop_status read_name(foreloop_vocabulary *vocabulary, foreloop_json 
     if (!is_name(text))
         return foreloop_json_fail(json, "the %s '%.*s' must consist of letters, digits and underscores", what,
                                   FORELOOP_QUOTED(text.text, text.length));
+    if (text.length > FORELOOP_MAX_NAME)
+        return foreloop_json_fail(json, "the %s '%.*s...' has %zu letters: shorten it to %d", what,
+                                  FORELOOP_QUOTED(text.text, text.length), text.length, FORELOOP_MAX_NAME);
     *name = foreloop_arena_text(&vocabulary->arena, text.text, text.length);
     return *name ? FORELOOP_OK : foreloop_fail_memory(json->error, text.length, 1, what);
 }

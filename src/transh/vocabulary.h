@@ -50,7 +50,7 @@ typedef struct foreloop_vocabulary {
 } foreloop_vocabulary;
 
 /* Bounds that keep hostile manifests small. */
-enum { FORELOOP_MAX_KINDS = 4096, FORELOOP_MAX_SLOTS = 256, FORELOOP_MAX_CATEGORIES = 4096 };
+enum { FORELOOP_MAX_KINDS = 4096, FORELOOP_MAX_SLOTS = 256, FORELOOP_MAX_CATEGORIES = 4096, FORELOOP_MAX_NAME = 480 };
 
 /* Reads the manifest's `actions` array. `allocator` is borrowed until close. On failure nothing is owned. */
 foreloop_status foreloop_vocabulary_read(foreloop_vocabulary *vocabulary, const foreloop_allocator *allocator,

@@ -9,10 +9,9 @@
 
 /* The numbers of a tensor, to be freed; NULL when there is none. */
 static float *oracle_tensor(const foreloop_model *model, const char *name, size_t *rows) {
-    char full[256];
-    snprintf(full, sizeof full, "%s%s", model->bundle.prefixes[FORELOOP_BUNDLE_SCORE_NETWORK], name);
     const foreloop_tensor *tensor =
-        foreloop_safetensors_find(model->bundle.weights[FORELOOP_BUNDLE_SCORE_NETWORK], full);
+        foreloop_safetensors_find_part(model->bundle.weights[FORELOOP_BUNDLE_SCORE_NETWORK],
+                                       model->bundle.prefixes[FORELOOP_BUNDLE_SCORE_NETWORK], name);
     float *values = tensor ? malloc(tensor->count * sizeof *values) : NULL;
     if (values && foreloop_tensor_to_float(tensor, true, values, NULL) != FORELOOP_OK)
         exit(99);

@@ -181,6 +181,10 @@ static void refused(const char *directory, foreloop_status expected, const char 
     foreloop_model_close(model);
 }
 
+/* 480 letters. */
+#define LETTERS4(x) x x x x
+#define LETTERS_480 LETTERS4(LETTERS4("abcdefghijklmnopqrstuvwxyzabcd"))
+
 static void test_wrong_bundles(const fixture *fix, const char *work) {
     static const struct {
         const char *file, *find, *by;
@@ -195,6 +199,12 @@ static void test_wrong_bundles(const fixture *fix, const char *work) {
          "another latent size"},
         {"model.json", "\"kind\": \"kind_2\"", "\"kind\": \"kind_1\"", FORELOOP_ERROR_FORMAT, "kind_1", "a kind twice"},
         {"model.json", "\"kind\": \"kind_2\"", "\"kind\": \"ki.nd\"", FORELOOP_ERROR_FORMAT, "ki.nd", "a bad name"},
+        {"model.json", "\"kind\": \"kind_2\"", "\"kind\": \"" LETTERS_480 "e\"", FORELOOP_ERROR_FORMAT, "481 letters",
+         "a name too long"},
+        {"model.json", "\"name\": \"", "\"name\": \"" LETTERS_480, FORELOOP_ERROR_FORMAT, "letters: shorten it to 480",
+         "a slot's too"},
+        {"model.json", "\"kind\": \"kind_2\"", "\"kind\": \"" LETTERS_480 "\"", FORELOOP_ERROR_FORMAT,
+         "unknown feature", "the longest name"},
         {"model.json", "\"signed_log\"", "\"cubic\"", FORELOOP_ERROR_FORMAT, "cubic", "an unknown encoding"},
         {"model.json", "\"signed_log\"", "\"signed_log\", \"range\": [3, 2]", FORELOOP_ERROR_FORMAT, "range",
          "a range upside down"},
@@ -344,6 +354,52 @@ static void test_network(const fixture *fix, const char *work, const char *packe
     free(data);
 }
 
+/* Copies a file with the last letter of "NAME" changed where it first stands. */
+static void misspell(const char *directory, const char *file, const char *name, const char *to) {
+    char quoted[256];
+    size_t size;
+    char *data = fixture_read(directory, file, &size);
+    const int length = snprintf(quoted, sizeof quoted, "\"%s\"", name);
+    char *at = find_bytes(data, size, quoted, (size_t)length);
+    if (CHECK(at != NULL, "%s has %s", file, quoted))
+        at[length - 2] = '_';
+    write_file(to, data, size);
+    free(data);
+}
+
+/* What a part needs is missing, in a directory and in a packed file: the message has the name as it is there. */
+static void test_missing_tensors(const fixture *fix, const char *work, const char *packed) {
+    static const struct {
+        const char *part, *tensor;
+    } cases[] = {{"encoder", "embeddings.token_type_embeddings.weight"},
+                 {"encoder", "encoder.layer.0.output.LayerNorm.bias"},
+                 {"encoder", "pooling.weight"},
+                 {"encoder", "pooling.bias"},
+                 {"transition", "kind_embedding"},
+                 {"transition", "beta"},
+                 {"transition", "mlp.kind_2.0.bias"},
+                 {"transition", "mlp.kind_2.1.weight"},
+                 {"score_network", "limit"},
+                 {"score_network", "0.bias"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char file[64], path[2048], tensor[128], quoted[160];
+        if (name_count < NAMES && strcmp(cases[i].part, "score_network") == 0)
+            continue;
+        copy_bundle(fix->directory, work, NULL);
+        snprintf(file, sizeof file, "%s.safetensors", cases[i].part);
+        snprintf(path, sizeof path, "%s/%s", work, file);
+        misspell(fix->directory, file, cases[i].tensor, path);
+        snprintf(quoted, sizeof quoted, "'%s'", cases[i].tensor);
+        refused(work, FORELOOP_ERROR_MISMATCH, quoted, "a missing tensor");
+
+        snprintf(path, sizeof path, "%s/changed.foreloop", work);
+        snprintf(tensor, sizeof tensor, "%s/%s", cases[i].part, cases[i].tensor);
+        misspell("", packed + 1, tensor, path);
+        snprintf(quoted, sizeof quoted, "'%s'", tensor);
+        refused(path, FORELOOP_ERROR_MISMATCH, quoted, "packed");
+    }
+}
+
 /* Writes the fixture's network file to `work` with the tensor `features` of these bytes in front. */
 static void write_network(const fixture *fix, const char *work, const char *type, const char *bytes, size_t count) {
     size_t size;
@@ -387,6 +443,14 @@ static void test_network_features(const fixture *fix, const char *work, const ch
     snprintf(path, sizeof path, "%s.named", packed);
     CHECK(foreloop_model_pack(work, path, NULL, NULL) == FORELOOP_OK, "which are packed");
     opens(path, true, "packed");
+    size_t size;
+    char *data = fixture_read("", path + 1, &size), *text = find_bytes(data, size, listed, length);
+    if (CHECK(text != NULL, "the packed file names them")) {
+        text[first - 2]++;
+        write_file(path, data, size);
+        refused(path, FORELOOP_ERROR_MISMATCH, "other features", "packed, another name");
+    }
+    free(data);
     unlink(path);
     write_network(fix, work, "I8", listed, length);
     refused(work, FORELOOP_ERROR_MISMATCH, "U8", "features of another type");
@@ -537,6 +601,7 @@ int main(int argc, char **argv) {
     test_damaged_pack(packed, 997);
     test_stale_compiled(&fix, packed);
     test_wrong_bundles(&fix, work);
+    test_missing_tensors(&fix, work, packed);
     test_networks(&fix, work, packed);
 
     copy_bundle(fix.directory, work, NULL);

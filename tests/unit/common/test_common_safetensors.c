@@ -207,6 +207,20 @@ static void test_reference(const char *folder) {
     CHECK(!foreloop_safetensors_find(&file, "") && !foreloop_safetensors_find(&file, "zz") &&
               !foreloop_safetensors_find(&file, "hal"),
           "absent names are not found");
+    const foreloop_tensor *half = foreloop_safetensors_find(&file, "half"), *found = NULL;
+    CHECK(foreloop_safetensors_find_part(&file, "", "half") == half &&
+              foreloop_safetensors_find_part(&file, "ha", "lf") == half &&
+              foreloop_safetensors_find_part(&file, "half", "") == half,
+          "a name in two parts is found");
+    CHECK(!foreloop_safetensors_find_part(&file, "ha", "l") && !foreloop_safetensors_find_part(&file, "ha", "lfs") &&
+              !foreloop_safetensors_find_part(&file, "halfs", "") && !foreloop_safetensors_find_part(&file, "hb", "lf"),
+          "others are not");
+    CHECK(foreloop_safetensors_require(&file, "ha", "lf", "it", &found, &error) == FORELOOP_OK && found == half,
+          "what is required is found");
+    CHECK(foreloop_safetensors_require(&file, "layer.", "1.weight", "the third layer", &found, &error) ==
+                  FORELOOP_ERROR_MISMATCH &&
+              !found && strstr(error.message, "'layer.1.weight', which the third layer needs"),
+          "%s", error.message);
     CHECK(foreloop_tensor_expect_shape(foreloop_safetensors_find(&file, "double"), 2, (size_t[]){2, 2}, &error) ==
                   FORELOOP_ERROR_MISMATCH &&
               strstr(error.message, "[2, 1, 2], expected [2, 2]"),
