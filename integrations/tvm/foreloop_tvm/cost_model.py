@@ -18,10 +18,9 @@ def measured_seconds(result):
     return seconds if 0 < seconds < 1e9 else math.inf
 
 
-def action_sequences(program, candidates):
-    """Ids of the actions of each MeasureCandidate."""
-    lines = [f"[0,[{trace_json(candidate.sch.trace)}]]" for candidate in candidates]
-    return program.actions.intern_records("\n".join(lines))
+def records(candidates):
+    """MeasureCandidates as the text of a tuning log."""
+    return "\n".join(f"[0,[{trace_json(candidate.sch.trace)}]]" for candidate in candidates)
 
 
 @derived_object
@@ -34,11 +33,11 @@ class CostModel(PyCostModel):
 
     def predict(self, context, candidates):
         program = self.predictor.program(context.mod)
-        return program.score(action_sequences(program, candidates)).astype("float64")
+        return program.score_records(records(candidates)).astype("float64")
 
     def update(self, context, candidates, results):
         program = self.predictor.program(context.mod)
-        program.learn(action_sequences(program, candidates), [measured_seconds(result) for result in results])
+        program.learn(program.actions.intern_records(records(candidates)), [measured_seconds(result) for result in results])
 
     def save(self, path):
         self.predictor.save(path)
