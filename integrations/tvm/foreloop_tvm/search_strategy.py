@@ -1,4 +1,6 @@
 """A search strategy: decisions are mutated and scored in C, TVM replays only what is to be measured."""
+import itertools
+
 import numpy as np
 from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate, PySearchStrategy
@@ -51,11 +53,13 @@ class SearchStrategy(PySearchStrategy):
         self._remember(database)
 
     def _remember(self, database):
-        """What the database holds of this program already."""
+        """What the database holds of this program and target already."""
         if database is None or not database.has_workload(self.module):
             return
         seconds = []
         for record in database.get_top_k(database.commit_workload(self.module), 1 << 16):
+            if record.target is not None and str(record.target) != str(self.context.target):
+                continue
             found = self.sketches.find(trace_json(record.trace))
             if found and record.run_secs:
                 self.measured.add((found[0], found[1].tobytes()))
@@ -95,14 +99,15 @@ class SearchStrategy(PySearchStrategy):
 
     def _replay(self, owner, point):
         """The candidate of a point, None when TVM rejects it; either way it does not come again."""
-        space = self.sketches.sketches[owner].space
+        sketch = self.sketches.sketches[owner]
+        space = sketch.space
         self.measured.add((owner, point.tobytes()))
-        schedule = replay(self.module, space.trace(point), self.context.space_generator.postprocs)
+        schedule = replay(self.module, space.trace(point), self.context.space_generator.postprocs or ())
         self.statistics["replayed"] += 1
-        if schedule is None:
+        made = None if schedule is None else sketch.show(trace_json(schedule.trace))
+        if made is None:
             self.statistics["rejected"] += 1
             return None
-        made = space.add(trace_json(schedule.trace))
         if not np.array_equal(made, point):  # TVM has moved a block: it is another candidate, known or not
             self.statistics["moved"] += 1
             if (owner, made.tobytes()) in self.measured:
@@ -113,7 +118,7 @@ class SearchStrategy(PySearchStrategy):
 
     def _order(self, count):
         """Points to be measured, most wanted first: the best, neighbours of the fastest, some of each sketch, some at
-        random; then the rest."""
+        random; then the rest, and at last what has never been looked at."""
         ranked = [(owner, point) for _, owner, point in self.sketches.ranked()
                   if (owner, point.tobytes()) not in self.measured]
         generator = self.sketches.generator
@@ -137,7 +142,7 @@ class SearchStrategy(PySearchStrategy):
             owner = int(generator.integers(len(self.sketches.sketches)))
             chosen.append((owner, self.sketches.sketches[owner].draw(1)[0]))
         given = set()
-        for owner, point in chosen + ranked:
+        for owner, point in itertools.chain(chosen, ranked, self.sketches.others()):
             key = (owner, point.tobytes())
             if key not in self.measured and key not in given:
                 given.add(key)
