@@ -6,7 +6,7 @@ import numpy as np
 from tvm.s_tir.meta_schedule.cost_model import PyCostModel
 from tvm.ir.utils import derived_object
 
-from .predictor import Predictor
+from .predictor import Predictor, one_at_a_time
 from .traces import trace_json
 
 
@@ -31,10 +31,12 @@ class CostModel(PyCostModel):
         super().__init__()
         self.predictor = predictor or Predictor()
 
+    @one_at_a_time
     def predict(self, context, candidates):
         program = self.predictor.program(context.mod)
         return program.score_records(records(candidates)).astype("float64")
 
+    @one_at_a_time
     def update(self, context, candidates, results):
         program = self.predictor.program(context.mod)
         program.learn(program.actions.intern_records(records(candidates)), [measured_seconds(result) for result in results])

@@ -1,6 +1,8 @@
 """What the cost model and the search strategy share: the library, a bundle, the programs' states, what was measured,
 and rankers that are refitted on it in C."""
+import functools
 import os
+import threading
 
 import numpy as np
 
@@ -99,6 +101,17 @@ class Program:
                 part.close()
 
 
+def one_at_a_time(method):
+    """Of all threads that share a Predictor: what it holds of the library belongs to one thread at a time."""
+
+    @functools.wraps(method)
+    def locked(self, *arguments, **options):
+        with self.predictor.lock:
+            return method(self, *arguments, **options)
+
+    return locked
+
+
 def _pairs(rows, seconds):
     """What tells one measured candidate from another when only its features are there."""
     return [(row.tobytes(), second) for row, second in zip(np.asarray(rows, np.float32), seconds.tolist())]
@@ -140,6 +153,7 @@ class Predictor:
     """
 
     def __init__(self, model=None, *, hardware=None, refit=True, trees_per_candidate=4):
+        self.lock = threading.RLock()
         self.library = library()
         self.model = self.library.model(model or bundle())
         self.hardware, self.refit, self.trees_per_candidate = hardware, refit, trees_per_candidate
@@ -150,15 +164,17 @@ class Predictor:
         return self.program_of(module.script())
 
     def program_of(self, text):
-        if text not in self.programs:
-            self.programs[text] = Program(self, text)
-        return self.programs[text]
+        with self.lock:
+            if text not in self.programs:
+                self.programs[text] = Program(self, text)
+            return self.programs[text]
 
     def save(self, path):
         """Writes what was measured, as the features that this bundle makes of it."""
-        arrays = {"fingerprint": np.uint64(self.model.info["fingerprint"])}
-        for i, (text, program) in enumerate(self.programs.items()):
-            arrays.update({f"text_{i}": text, f"rows_{i}": program.rows, f"seconds_{i}": program.seconds})
+        with self.lock:
+            arrays = {"fingerprint": np.uint64(self.model.info["fingerprint"])}
+            for i, (text, program) in enumerate(self.programs.items()):
+                arrays.update({f"text_{i}": text, f"rows_{i}": program.rows, f"seconds_{i}": program.seconds})
         whole = f"{os.fspath(path)}.{os.getpid()}"  # the file is replaced whole or not at all
         with open(whole, "wb") as file:
             np.savez(file, **arrays)
@@ -167,11 +183,14 @@ class Predictor:
     def load(self, path):
         """Adds what another search with the same bundle has measured, all or, when the file is damaged, nothing. What
         is there already, or comes again from a database, counts once."""
-        for text, rows, seconds in read_measured(path, self.model):
-            self.program_of(text).load(rows, seconds)
+        measured = read_measured(path, self.model)
+        with self.lock:
+            for text, rows, seconds in measured:
+                self.program_of(text).load(rows, seconds)
 
     def close(self):
-        for program in self.programs.values():
-            program.close()
-        self.programs.clear()
-        self.model.close()
+        with self.lock:
+            for program in self.programs.values():
+                program.close()
+            self.programs.clear()
+            self.model.close()

@@ -7,7 +7,7 @@ from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate, PySearchSt
 from tvm.ir.utils import derived_object
 
 from .cost_model import measured_seconds
-from .predictor import Predictor
+from .predictor import Predictor, one_at_a_time
 from .sketches import Sketches, first_of_each
 from .traces import replay, trace_json
 
@@ -39,6 +39,7 @@ class SearchStrategy(PySearchStrategy):
     def _initialize_with_tune_context(self, context):
         self.context = context
 
+    @one_at_a_time
     def pre_tuning(self, max_trials, num_trials_per_iter, design_spaces, database=None, cost_model=None):
         context = self.context
         self.module = context.mod
@@ -77,11 +78,13 @@ class SearchStrategy(PySearchStrategy):
         self.fastest = sorted(self.fastest, key=lambda entry: entry[0])[:ELITE]
         self.pending = []
 
+    @one_at_a_time
     def post_tuning(self):
         if self.sketches:
             self.sketches.close()
         self.sketches = None
 
+    @one_at_a_time
     def generate_measure_candidates(self):
         count = min(self.round, self.max_trials - self.done)
         if count <= 0 or not self.sketches.sketches:
@@ -173,6 +176,7 @@ class SearchStrategy(PySearchStrategy):
                 chosen.append((owner, point))
         return chosen
 
+    @one_at_a_time
     def notify_runner_results(self, measure_candidates, results):
         self.done += len(results)
         self._learn([measured_seconds(result) for result in results])

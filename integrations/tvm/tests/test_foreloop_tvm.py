@@ -21,6 +21,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import warnings
 from pathlib import Path
 
@@ -253,6 +254,29 @@ def check_binding(predictor):
     workload.close()
 
 
+def check_threads(predictor):
+    """Threads that share a Predictor, by the methods that TVM calls."""
+    context = context_of(module_of("dense_384"))
+    candidates = [ms.MeasureCandidate(schedule, []) for schedule in context.generate_design_space()] * 8
+    model = foreloop_tvm.CostModel(predictor)
+    wanted, wrong = model.predict(context, candidates), []
+
+    def work():
+        for _ in range(20):
+            try:
+                if not np.array_equal(model.predict(context, candidates), wanted):
+                    wrong.append("other scores")
+            except Exception as error:
+                wrong.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check(not wrong, f"threads may share a Predictor ({len(wrong)} of 80 calls went wrong)")
+
+
 def tune(folder, names, trials, predictor=None, seed=7, evaluations=4096, target=TARGET):
     """The records of a search that only pretends to measure."""
     strategy = foreloop_tvm.SearchStrategy(predictor or foreloop_tvm.Predictor(), evaluations=evaluations, samples=16)
@@ -422,6 +446,7 @@ def main():
         check_cost_model(predictor)
         check_measured_file(predictor)
         check_binding(predictor)
+        check_threads(predictor)
         check_tuning()
         check_targets()
         check_small_space(predictor)
