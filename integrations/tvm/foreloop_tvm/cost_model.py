@@ -10,12 +10,15 @@ from .predictor import Predictor, one_at_a_time
 from .traces import trace_json
 
 
+def median_seconds(run_secs):
+    """The median of TVM's run times, infinite when there are none or, as in records of a failure, 1e10."""
+    seconds = float(np.median([float(second) for second in run_secs])) if run_secs else math.inf
+    return seconds if 0 < seconds < 1e9 else math.inf
+
+
 def measured_seconds(result):
     """The median time of a RunnerResult, infinite for a candidate that failed."""
-    if result.error_msg is not None or not result.run_secs:
-        return math.inf
-    seconds = float(np.median([float(second) for second in result.run_secs]))
-    return seconds if 0 < seconds < 1e9 else math.inf
+    return math.inf if result.error_msg is not None else median_seconds(result.run_secs)
 
 
 def records(candidates):

@@ -6,7 +6,7 @@ from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate, PySearchStrategy
 from tvm.ir.utils import derived_object
 
-from .cost_model import measured_seconds
+from .cost_model import measured_seconds, median_seconds
 from .predictor import Predictor, one_at_a_time
 from .sketches import Sketches, first_of_each
 from .traces import replay, trace_json
@@ -57,16 +57,19 @@ class SearchStrategy(PySearchStrategy):
         """What the database holds of this program and target already."""
         if database is None or not database.has_workload(self.module):
             return
-        seconds = []
-        for record in database.get_top_k(database.commit_workload(self.module), 1 << 16):
+        workload, seconds = database.commit_workload(self.module), []
+        records = list(database.get_top_k(workload, 1 << 16))
+        # Which are those that ran, fastest first. Those that failed are not to be built again either.
+        records += [record for record in database.get_all_tuning_records() if record.workload.same_as(workload) and
+                    record.run_secs and np.isinf(median_seconds(record.run_secs))]
+        for record in records:
             if record.target is not None and str(record.target) != str(self.context.target):
                 continue
             found = self.sketches.find(trace_json(record.trace))
             if found and record.run_secs:
                 self.measured.add((found[0], found[1].tobytes()))
                 self.pending.append((*found, self.sketches.sketches[found[0]].space.intern(found[1])[0]))
-                second = float(np.median([float(second) for second in record.run_secs]))
-                seconds.append(second if 0 < second < 1e9 else np.inf)
+                seconds.append(median_seconds(record.run_secs))
         self._learn(seconds)
 
     def _learn(self, seconds):

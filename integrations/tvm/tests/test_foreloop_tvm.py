@@ -15,6 +15,7 @@ Needs the packages of train/requirements-tvm.txt. FORELOOP_LIBRARY names the lib
 """
 import argparse
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -94,6 +95,12 @@ class NoRunner(ms.runner.PyRunner):
             results.append(Done(ms.runner.RunnerResult(None, "failed") if number % 16 == 0 else
                                 ms.runner.RunnerResult([1e-3 * (1 + number % 1000 / 1000)], None)))
         return results
+
+
+@derived_object
+class FailingRunner(ms.runner.PyRunner):
+    def run(self, runner_inputs):
+        return [Done(ms.runner.RunnerResult(None, "failed")) for _ in runner_inputs]
 
 
 def context_of(module, strategy="replay-trace", seed=3):
@@ -277,13 +284,13 @@ def check_threads(predictor):
     check(not wrong, f"threads may share a Predictor ({len(wrong)} of 80 calls went wrong)")
 
 
-def tune(folder, names, trials, predictor=None, seed=7, evaluations=4096, target=TARGET):
+def tune(folder, names, trials, predictor=None, seed=7, evaluations=4096, target=TARGET, runner=None):
     """The records of a search that only pretends to measure."""
     strategy = foreloop_tvm.SearchStrategy(predictor or foreloop_tvm.Predictor(), evaluations=evaluations, samples=16)
     database = ms.database.JSONDatabase(work_dir=folder)
     for name in names:
         foreloop_tvm.tune_tir(module_of(name), target, folder, trials, predictor=strategy.predictor,
-                              strategy=strategy, database=database, builder=NoBuilder(), runner=NoRunner(),
+                              strategy=strategy, database=database, builder=NoBuilder(), runner=runner or NoRunner(),
                               num_tuning_cores=1, seed=seed)
     return Path(folder, "database_tuning_record.json").read_text().splitlines()
 
@@ -319,17 +326,28 @@ def check_targets():
         check(lines == same, "what the database holds is not measured again")
         lines = tune(folder, ["add_relu_512_14"], 8, evaluations=16, target=other)
         check(len(lines) == 2 * len(same), "unless it is of another target")
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(2):
+            lines = tune(folder, ["add_relu_512_14"], 8, evaluations=16, runner=FailingRunner())
+        check(len(lines) == len(same), f"what failed is not built again ({len(lines)} of {len(same)})")
 
 
 def check_small_space(predictor):
     """Every point is offered, also when those that are held have all been measured."""
     a, b = te.placeholder((2, 2), name="a"), te.placeholder((2, 2), name="b")
     context = context_of(tvm.IRModule({"main": te.create_prim_func([a, b, topi.nn.dense(a, b)])}))
-    sketches = Sketches(predictor.program(context.mod), context.mod, context.generate_design_space(), 5, samples=0)
-    offered = {(owner, point.tobytes()) for owner, point in sketches.others()}
-    every = sum(len(list(sketch.space.enumerate())) for sketch in sketches.sketches)
+    strategy = foreloop_tvm.SearchStrategy._cls(predictor, samples=0)
+    strategy.context = context
+    strategy.pre_tuning(1000, 8, context.generate_design_space())
+    every = sum(len(list(sketch.space.enumerate())) for sketch in strategy.sketches.sketches)
+    offered, fresh = set(), True
+    while fresh:
+        strategy.sketches.evolve(64, generations=1, held=8)
+        fresh = {(owner, point.tobytes()) for owner, point in itertools.islice(strategy._order(8), 8)}
+        strategy.measured |= fresh
+        offered |= fresh
     check(len(offered) == every > 100, f"all of a small space is offered ({len(offered)} of {every})")
-    sketches.close()
+    strategy.post_tuning()
 
 
 def check_refused_sketches(predictor):
