@@ -77,7 +77,7 @@ class SearchStrategy(PySearchStrategy):
         if self.pending:
             self.program.learn([sequence for _, _, sequence in self.pending], seconds)
         self.fastest += [(second, owner, point) for second, (owner, point, _) in zip(seconds, self.pending)
-                         if np.isfinite(second)]
+                         if np.isfinite(second) and point is not None]
         self.fastest = sorted(self.fastest, key=lambda entry: entry[0])[:ELITE]
         self.pending = []
 
@@ -110,16 +110,19 @@ class SearchStrategy(PySearchStrategy):
         self.measured.add((owner, point.tobytes()))
         schedule = replay(self.module, space.trace(point), self.context.space_generator.postprocs or ())
         self.statistics["replayed"] += 1
-        made = None if schedule is None else sketch.show(trace_json(schedule.trace))
-        if made is None:
+        if schedule is None:
             self.statistics["rejected"] += 1
             return None
+        text = trace_json(schedule.trace)
+        made = sketch.show(text)  # None: TVM has tiled another extent, where a tile is of a tile's part; it is no point
         if not np.array_equal(made, point):  # TVM has moved a block: it is another candidate, known or not
             self.statistics["moved"] += 1
-            if (owner, made.tobytes()) in self.measured:
+            key = (owner, text if made is None else made.tobytes())
+            if key in self.measured:
                 return None
-            self.measured.add((owner, made.tobytes()))
-        self.pending.append((owner, made, space.intern(made)[0]))
+            self.measured.add(key)
+        self.pending.append((owner, made, self.program.actions.intern_records(f"[0,[{text}]]")[0] if made is None else
+                             space.intern(made)[0]))
         return MeasureCandidate(schedule, ArgInfo.from_entry_func(schedule.mod, remove_preproc=True))
 
     def _order(self, count):

@@ -69,7 +69,8 @@ class Sketches:
     """All spaces of a program.
 
     design_spaces   TVM's schedules, one for each sketch
-    samples         candidates of a sketch that TVM draws at the most, to see where blocks can be computed
+    samples         candidates of a sketch that TVM draws at the most, to see what only they tell: where blocks can be
+                    computed, and partitioned tiles
     """
 
     def __init__(self, program, module, design_spaces, seed, samples=32):
@@ -94,16 +95,22 @@ class Sketches:
         space.seed(seed + len(self.sketches))
         sketch = Sketch(space)
         self.sketches.append(sketch)
-        places = [i for i, decision in enumerate(space.decisions()) if decision["kind"] == "locations"]
-        missed, known = 0, space.decisions()[places[0]]["values"] if places else 0
-        for i in range(samples if places else 0):
+        shown = [i for i, decision in enumerate(space.decisions()) if decision["kind"] == "locations" or
+                 trace.insts[decision["instruction"]].kind.name == "SamplePartitionedTile"]
+        missed, known = 0, self._values(space, shown)
+        for i in range(samples if shown else 0):
             text = sample(module, trace, (seed + i) % (1 << 30) + 1)
             if text is not None:
                 sketch.show(text)
-            values = space.decisions()[places[0]]["values"]
+            values = self._values(space, shown)
             missed, known = 0 if values > known else missed + 1, values
             if missed >= 8:  # it has shown most of them
                 break
+
+    @staticmethod
+    def _values(space, chosen):
+        decisions = space.decisions()
+        return sum(decisions[i]["values"] for i in chosen)
 
     def find(self, trace):
         """(sketch number, point) of a trace's text, or None."""

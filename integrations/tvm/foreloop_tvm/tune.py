@@ -27,9 +27,10 @@ def tune_tir(mod, target, work_dir, max_trials_global, *, predictor=None, num_tr
     """MetaSchedule's tune_tir. predictor: a Predictor that may know something already. builder: local_builder(), of as
     many processes as MetaSchedule's would have."""
     predictor = predictor or Predictor()
-    cores = options.get("num_tuning_cores", "physical")
-    options.setdefault("builder", local_builder(cores if isinstance(cores, int) else
-                                                ms.utils.cpu_count(logical=cores == "logical")))
+    if "builder" not in options:
+        cores = options.get("num_tuning_cores", "physical")
+        options["builder"] = local_builder(cores if isinstance(cores, int) else
+                                           ms.utils.cpu_count(logical=cores == "logical"))
     return ms.tune_tir(mod, target, work_dir, max_trials_global, num_trials_per_iter=num_trials_per_iter,
                        strategy=strategy or SearchStrategy(predictor), cost_model=cost_model or CostModel(predictor),
                        **options)
@@ -40,7 +41,8 @@ def tune_tasks(*, tasks, task_weights, work_dir, max_trials_global, predictor=No
     """MetaSchedule's tune_tasks. The tasks' own search strategies are replaced. builder: local_builder(), of as many
     processes as the first task has threads, as MetaSchedule's would be."""
     predictor = predictor or Predictor()
-    options.setdefault("builder", local_builder(tasks[0].num_threads if tasks else None))
+    if "builder" not in options:
+        options["builder"] = local_builder(tasks[0].num_threads if tasks else None)
     tasks = [ms.TuneContext(mod=task.mod, target=task.target, space_generator=task.space_generator,
                             search_strategy=SearchStrategy(predictor), task_name=task.task_name,
                             rand_state=task.rand_state, num_threads=task.num_threads).clone() for task in tasks]
