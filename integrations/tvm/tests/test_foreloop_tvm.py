@@ -5,7 +5,7 @@
 - the cost model scores as the reader of records does, learns, and gives back what it saved;
 - a file of what was measured is taken whole or not at all, and once; what was closed is not used any more;
 - tune_tir and tune_tasks run to the end, are repeatable, and go on from a database of the same target;
-- a small space is measured to its end, a sketch that is not searched is told of;
+- a small space is measured to its end, so are spaces written by hand; a sketch that is not searched is told of;
 - bench/search/replay_pools.py tells its folders' faults;
 - a unit of bench/search/tvm_search.py that was interrupted measures only what is missing, and ends as if it had not been.
 
@@ -361,6 +361,45 @@ def check_refused_sketches(predictor):
           "a program of which nothing is searched is told of")
 
 
+def matmul_loop(schedule):
+    return schedule.get_loops(schedule.get_sblock("T_matmul_NT"))[0]
+
+
+def split_by_category(schedule):
+    loop = matmul_loop(schedule)
+    schedule.split(loop, [None, schedule.sample_categorical([2, 4, 8], [0.2, 0.3, 0.5])])
+
+
+def tile_of_a_tile(schedule):
+    loop = matmul_loop(schedule)
+    inner = schedule.split(loop, schedule.sample_perfect_tile(loop, n=2))[1]
+    schedule.split(inner, schedule.sample_perfect_tile(inner, n=2))
+
+
+def partitioned_tile(schedule):
+    loop = matmul_loop(schedule)
+    schedule.split(loop, schedule.sample_partitioned_tile(loop, n=3, partition_pos=1, innerpart_factor=2))
+
+
+def check_custom_spaces(predictor):
+    """Schedules written by hand, and rules for a CPU with dot products of int8: what TVM makes of them is measured."""
+    def dense(first, second, out):
+        a, b = te.placeholder((64, 64), name="a", dtype=first), te.placeholder((64, 64), name="b", dtype=second)
+        return tvm.IRModule({"main": te.create_prim_func([a, b, topi.nn.dense(a, b, out_dtype=out)])})
+
+    vnni = Target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 4})
+    plain, bytes_ = dense("float32", "float32", "float32"), dense("uint8", "int8", "int32")
+    for name, module, target, space, least in (
+            ("None beside a category", plain, TARGET, split_by_category, 3), ("a tile of a tile", plain, TARGET, tile_of_a_tile, 8),
+            ("a partitioned tile", plain, TARGET, partitioned_tile, 2), ("VNNI", bytes_, vnni, "post-order-apply", 8)):
+        strategy = foreloop_tvm.SearchStrategy(predictor, evaluations=64, samples=16)
+        with tempfile.TemporaryDirectory() as folder:
+            foreloop_tvm.tune_tir(module, target, folder, 8, predictor=predictor, strategy=strategy, space=space,
+                                  builder=NoBuilder(), runner=NoRunner(), num_tuning_cores=1, seed=3)
+            count = len(Path(folder, "database_tuning_record.json").read_text().splitlines())
+        check(least <= count <= 8 and strategy.statistics["rejected"] == 0, f"{name}: {count} candidates, {strategy.statistics}")
+
+
 def check_cores():
     original, seen = ms.tune_tir, []
     ms.tune_tir = lambda *_, **options: seen.append(options["builder"].max_workers)
@@ -469,6 +508,7 @@ def main():
         check_targets()
         check_small_space(predictor)
         check_refused_sketches(predictor)
+        check_custom_spaces(predictor)
         check_cores()
         check_replay_pools()
         check_builder()
