@@ -167,8 +167,8 @@ def _pointer(array, kind):
 
 def _check_length(values, count, what):
     """The library is told where an array begins, not where it ends."""
-    if np.shape(values) != (count,):
-        raise ValueError(f"{what}: {count} in a row, not an array of shape {np.shape(values)}")
+    if np.size(values) != count:
+        raise ValueError(f"{what}: {count} numbers, not an array of shape {np.shape(values)}")
 
 
 class Handle:
