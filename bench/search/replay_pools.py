@@ -25,22 +25,40 @@ import foreloop_ctypes as fl  # noqa: E402
 POINTS = (1, 2, 4, 8, 16, 24, 32, 48)
 
 
+def natural(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+def read_lines(folder):
+    """The records of a folder, without empty lines."""
+    path = folder / "database_tuning_record.json"
+    try:
+        text = path.read_text() if path.exists() else gzip.open(f"{path}.gz", "rt").read()
+    except OSError as error:
+        raise SystemExit(f"replay_pools.py: {folder} has a workload.txt and no records to go with it: {error}") from None
+    return [line for line in text.splitlines() if line.strip()]
+
+
 def read_pools(model, folders):
     """(name, workload, actions, sequences, seconds) of each operator: distinct candidates, median times."""
     for folder in folders:
-        path = folder / "database_tuning_record.json"
-        lines = (path.read_text() if path.exists() else
-                 gzip.open(str(path) + ".gz", "rt").read()).splitlines()
+        lines = read_lines(folder)
         actions = model.actions(1 << 20)
         known, sequences, seconds = set(), [], []
-        for line, sequence in zip(lines, actions.intern_records("\n".join(lines))):
+        try:
+            interned = actions.intern_records("\n".join(lines))
+        except fl.Error as error:
+            raise SystemExit(f"replay_pools.py: {folder}: {error}") from None
+        for line, sequence in zip(lines, interned):
             times = json.loads(line)[1][1]
             if sequence.tobytes() not in known and times:
                 known.add(sequence.tobytes())
                 sequences.append(sequence)
                 time = float(np.median(times))
                 seconds.append(time if 0 < time < 1e9 else math.inf)
-        if len(sequences) >= 16:
+        if len(sequences) >= 16 and np.isfinite(seconds).any():
             yield folder.name, model.workload((folder / "workload.txt").read_text()), actions, sequences, np.array(seconds)
         else:
             actions.close()
@@ -81,7 +99,7 @@ def curve(order, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", type=Path, default=ROOT / "weights" / "default")
-    parser.add_argument("--round", type=int, default=8, help="candidates that are measured together")
+    parser.add_argument("--round", type=natural, default=8, help="candidates that are measured together")
     # As integrations/tvm refits.
     parser.add_argument("--trees", type=float, default=4, help="new trees for each measured candidate (default %(default)s)")
     parser.add_argument("--depth", type=int, default=3, help="of them (default %(default)s)")
@@ -93,8 +111,12 @@ def main():
     arguments = parser.parse_args()
     library = fl.load()
     with library.model(arguments.model) as model:
-        learnt = set() if arguments.all else set(model.info["manifest"]["training"]["operators"])
-        folders = sorted(p.parent for p in (ROOT / "train" / "data").glob("*/*/workload.txt") if p.parent.name not in learnt)
+        training = model.info["manifest"].get("training", {})
+        learnt = set() if arguments.all else set(training.get("operators", ()))
+        pools = sorted(p.parent for p in (ROOT / "train" / "data").glob("*/*/workload.txt"))
+        if not pools:
+            raise SystemExit(f"replay_pools.py: no measured schedules in {ROOT / 'train' / 'data'}")
+        folders = [folder for folder in pools if folder.name not in learnt]
         curves = {}
         for name, workload, actions, sequences, seconds in read_pools(model, folders):
             with workload, actions, model.scorer(actions) as scorer:
@@ -105,7 +127,8 @@ def main():
                     "model": curve(search(library, model, scorer, workload, sequences, seconds, arguments, False), seconds),
                     "random": chance.tolist()}
         if not curves:
-            raise SystemExit("replay_pools.py: the bundle has learnt from all operators; --all takes them nevertheless")
+            raise SystemExit(f"replay_pools.py: of {len(pools)} operators the bundle has not learnt from {len(folders)}, and "
+                             "none of them has 16 distinct candidates and a time; --all takes the others too")
         means = {method: [float(np.mean([c[method][i] for c in curves.values()])) for i in range(len(POINTS))]
                  for method in ("refitted", "model", "random")}
     if arguments.json:
@@ -119,4 +142,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except fl.Error as error:
+        raise SystemExit(f"replay_pools.py: {error}") from None

@@ -165,16 +165,33 @@ def _pointer(array, kind):
     return array.ctypes.data_as(c.POINTER(kind))
 
 
+def _check_length(values, count, what):
+    """The library is told where an array begins, not where it ends."""
+    if np.size(values) != count:
+        raise ValueError(f"{what}: {count} numbers, not an array of shape {np.shape(values)}")
+
+
 class Handle:
-    """An open object of the library; close() or the end of a with block releases it."""
+    """An open object of the library; close() or the end of a with block releases it. It cannot be used after that, nor
+    after what it was made of is closed."""
 
     def __init__(self, library, close, pointer, keep=()):
-        self.library, self._close, self.pointer, self._keep = library, close, pointer, keep
+        self.library, self._close, self._pointer, self._keep = library, close, pointer, keep
+
+    @property
+    def pointer(self):
+        """The C object; an Error when it, or what it was made of, is closed."""
+        if not self._pointer:
+            raise Error("error_argument", f"this {type(self).__name__} is used after it was closed")
+        for other in self._keep:
+            if isinstance(other, Handle):
+                other.pointer
+        return self._pointer
 
     def close(self):
-        if self.pointer:
-            self._close(self.pointer)
-            self.pointer = None
+        if self._pointer:
+            self._close(self._pointer)
+            self._pointer = None
 
     def __enter__(self):
         return self
@@ -293,6 +310,9 @@ class Library:
     def _ranker_data(rows, groups, seconds, relevances):
         """The struct, and what it points into. `groups`: the rows of each group."""
         rows, given = Gbdt._rows(rows, None)
+        for values in (seconds, relevances):
+            if values is not None:
+                _check_length(values, len(rows), "a time or relevance for each row")
         offsets = np.zeros(len(groups) + 1, np.uintp)
         offsets[1:] = np.cumsum(groups)
         keep = [rows, given, offsets]
@@ -334,6 +354,7 @@ class Library:
         data, keep = self._ranker_data(rows, groups, seconds, relevances)
         given, more = self._ranker_options(options)
         scores, result = np.ascontiguousarray(scores, np.float32), c.c_double()
+        _check_length(scores, data.rows.contents.row_count, "a score for each row")
         self.call("foreloop_ranker_ndcg", c.byref(data), c.byref(given), _pointer(scores, c.c_float), c.c_size_t(k),
                   c.byref(result))
         return result.value
@@ -516,6 +537,8 @@ class Gbdt(Handle):
     def _rows(rows, missing):
         """The array as it lies, whatever its strides, and the struct that describes it."""
         rows = np.asarray(rows, np.float32)
+        if rows.ndim != 2:
+            raise ValueError(f"rows are an array [rows][features], not one of shape {rows.shape}")
         if any(stride <= 0 or stride % 4 for stride in rows.strides):
             rows = np.ascontiguousarray(rows)
         return rows, _GbdtRows(c.sizeof(_GbdtRows), _pointer(rows, c.c_float), *rows.shape, rows.strides[0] // 4,
@@ -598,6 +621,9 @@ class Model(Handle):
         """`hardware`: dict of foreloop_hardware fields, or None for this machine's."""
         given = None
         if hardware is not None:
+            unknown = set(hardware) - set(HARDWARE_FIELDS)
+            if unknown:
+                raise ValueError(f"hardware has no {', '.join(sorted(unknown))}; it has {', '.join(HARDWARE_FIELDS)}")
             given = _Hardware(c.sizeof(_Hardware), *[float(hardware.get(name, 0)) for name in HARDWARE_FIELDS])
         scorer = self.library._open(Scorer, "foreloop_scorer_create", self.pointer, actions.pointer,
                                     None if given is None else c.byref(given), keep=(self, actions),
@@ -647,6 +673,14 @@ class Actions(Handle):
 
 
 class Scorer(Handle):
+    _ranker = None
+
+    @property
+    def pointer(self):
+        if self._ranker is not None:
+            self._ranker.pointer
+        return super().pointer
+
     def _csr(self, sequences):
         offsets = np.zeros(len(sequences) + 1, np.uintp)
         offsets[1:] = np.cumsum([len(s) for s in sequences])
@@ -681,7 +715,12 @@ class Scorer(Handle):
 
     def set_ranker(self, ranker):
         """A Gbdt, which must stay open, or None for the model's own."""
-        self.library.call("foreloop_scorer_set_ranker", self.pointer, None if ranker is None else ranker.pointer)
+        given, before, self._ranker = None if ranker is None else ranker.pointer, self._ranker, None
+        try:
+            self.library.call("foreloop_scorer_set_ranker", self.pointer, given)
+        except Error:
+            self._ranker = before
+            raise
         self._ranker = ranker
 
     def rollout(self, workload, sequence):
@@ -709,9 +748,13 @@ class Space(Handle):
     def _points(self, points):
         points = np.ascontiguousarray(points, np.uint32)
         points = points[None] if points.ndim == 1 else points
-        if points.shape[1] != self.decision_count:
-            raise ValueError(f"points of this space have {self.decision_count} numbers, not {points.shape[1]}")
+        if points.ndim != 2 or points.shape[1] != self.decision_count:
+            raise ValueError(f"points of this space are arrays [points][{self.decision_count}], not of shape {points.shape}")
         return points, _pointer(points, c.c_uint32)
+
+    def _one(self, point):
+        _check_length(point, self.decision_count, "a point of this space")
+        return self._points(point)
 
     def _empty(self, count):
         points = np.empty((count, self.decision_count), np.uint32)
@@ -733,9 +776,13 @@ class Space(Handle):
                            "numbers": decision.numbers, "values": decision.values})
         return result
 
-    def value(self, decision, value, numbers):
-        """The `numbers` numbers of a value."""
-        result = np.empty(numbers, np.float64)
+    def value(self, decision, value, numbers=None):
+        """The numbers of a value; `numbers`: how many the decision has, when that is known."""
+        own = _SpaceDecision(c.sizeof(_SpaceDecision))
+        self.library.call("foreloop_space_get_decision", self.pointer, c.c_size_t(decision), c.byref(own))
+        if numbers not in (None, own.numbers):
+            raise ValueError(f"values of decision {decision} have {own.numbers} numbers, not {numbers}")
+        result = np.empty(own.numbers, np.float64)
         self.library.call("foreloop_space_get_value", self.pointer, c.c_size_t(decision), c.c_uint32(value),
                           _pointer(result, c.c_double))
         return result
@@ -749,7 +796,7 @@ class Space(Handle):
         return points
 
     def is_legal(self, point):
-        return bool(self.library.dll.foreloop_space_is_legal(self.pointer, self._points(point)[1]))
+        return bool(self.library.dll.foreloop_space_is_legal(self.pointer, self._one(point)[1]))
 
     def sample(self, count):
         points, to = self._empty(count)
@@ -779,7 +826,7 @@ class Space(Handle):
 
     def trace(self, point):
         """The point's trace as JSON text."""
-        (point, given), needed = self._points(point), c.c_size_t()
+        (point, given), needed = self._one(point), c.c_size_t()
         self.library.call("foreloop_space_trace", self.pointer, given, None, c.c_size_t(0), c.byref(needed))
         buffer = c.create_string_buffer(needed.value)
         self.library.call("foreloop_space_trace", self.pointer, given, buffer, needed, c.byref(needed))

@@ -33,11 +33,16 @@ def build_library(folder):
 
 class BuildWithLibrary(build_py):
     def run(self):
+        given = os.environ.get("FORELOOP_LIBRARY")
+        if not (CHECKOUT / "weights" / "default").exists():
+            raise SystemExit(f"foreloop-tvm: {CHECKOUT} is no checkout of foreloop, which holds the library's source and the "
+                             "bundle; pip install its integrations/tvm folder, or build a wheel there")
+        if given and not Path(given).is_file():
+            raise SystemExit(f"foreloop-tvm: FORELOOP_LIBRARY={given} is no file in {Path.cwd()}; give the whole path")
         super().run()
         to = Path(self.build_lib) / "foreloop_tvm"
         to.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(CHECKOUT / "integrations" / "python" / "foreloop_ctypes.py", to / "foreloop_ctypes.py")
-        given = os.environ.get("FORELOOP_LIBRARY")
         with tempfile.TemporaryDirectory() as folder:
             shutil.copyfile(given or build_library(Path(folder)), to / "libforeloop.so")
         sys.path.insert(0, str(to))

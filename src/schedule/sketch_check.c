@@ -23,8 +23,10 @@ foreloop_status foreloop_sketch_check_size(const foreloop_trace *trace, size_t n
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
-/* Texts that are not names are in quotes of their own. */
+/* Texts that are not names are in quotes of their own; but for None, of a factor that follows from the others. */
 static bool is_name(const char *text, size_t length) {
+    if (length == 4 && memcmp(text, "None", 4) == 0)
+        return false;
     for (size_t i = 0; i < length; i++) {
         const char c = text[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';

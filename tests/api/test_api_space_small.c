@@ -181,6 +181,8 @@ static void check_contradictions(void) {
          "instruction 2 uses l2", FORELOOP_ERROR_FORMAT},
         {"[[" LOOP "[\"GetLoops\",[\"b0\"],[],[\"l1\"]]],[]]", "instruction 2", FORELOOP_ERROR_FORMAT},
         {"[[" LOOP "[\"Annotate\",[\"b0\",\"\\\"l2\\\"\"],[\"k\"],[]]],[]]", "", FORELOOP_OK},
+        {"[[" LOOP "[\"Split\",[\"l1\",\"None\",4],[1,0],[\"l2\",\"l3\"]]],[]]", "", FORELOOP_OK},
+        {"[[" LOOP "[\"Split\",[\"l1\",\"None\",\"v4\"],[1,0],[\"l2\",\"l3\"]]],[]]", "uses v4", FORELOOP_ERROR_FORMAT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         foreloop_space *space = NULL;

@@ -1,11 +1,13 @@
 """A search strategy: decisions are mutated and scored in C, TVM replays only what is to be measured."""
+import itertools
+
 import numpy as np
 from tvm.s_tir.meta_schedule.arg_info import ArgInfo
 from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate, PySearchStrategy
 from tvm.ir.utils import derived_object
 
-from .cost_model import measured_seconds
-from .predictor import Predictor
+from .cost_model import measured_seconds, median_seconds
+from .predictor import Predictor, one_at_a_time
 from .sketches import Sketches, first_of_each
 from .traces import replay, trace_json
 
@@ -37,6 +39,7 @@ class SearchStrategy(PySearchStrategy):
     def _initialize_with_tune_context(self, context):
         self.context = context
 
+    @one_at_a_time
     def pre_tuning(self, max_trials, num_trials_per_iter, design_spaces, database=None, cost_model=None):
         context = self.context
         self.module = context.mod
@@ -51,17 +54,22 @@ class SearchStrategy(PySearchStrategy):
         self._remember(database)
 
     def _remember(self, database):
-        """What the database holds of this program already."""
+        """What the database holds of this program and target already."""
         if database is None or not database.has_workload(self.module):
             return
-        seconds = []
-        for record in database.get_top_k(database.commit_workload(self.module), 1 << 16):
+        workload, seconds = database.commit_workload(self.module), []
+        records = list(database.get_top_k(workload, 1 << 16))
+        # Which are those that ran, fastest first. Those that failed are not to be built again either.
+        records += [record for record in database.get_all_tuning_records() if record.workload.same_as(workload) and
+                    record.run_secs and np.isinf(median_seconds(record.run_secs))]
+        for record in records:
+            if record.target is not None and str(record.target) != str(self.context.target):
+                continue
             found = self.sketches.find(trace_json(record.trace))
             if found and record.run_secs:
                 self.measured.add((found[0], found[1].tobytes()))
                 self.pending.append((*found, self.sketches.sketches[found[0]].space.intern(found[1])[0]))
-                second = float(np.median([float(second) for second in record.run_secs]))
-                seconds.append(second if 0 < second < 1e9 else np.inf)
+                seconds.append(median_seconds(record.run_secs))
         self._learn(seconds)
 
     def _learn(self, seconds):
@@ -69,15 +77,17 @@ class SearchStrategy(PySearchStrategy):
         if self.pending:
             self.program.learn([sequence for _, _, sequence in self.pending], seconds)
         self.fastest += [(second, owner, point) for second, (owner, point, _) in zip(seconds, self.pending)
-                         if np.isfinite(second)]
+                         if np.isfinite(second) and point is not None]
         self.fastest = sorted(self.fastest, key=lambda entry: entry[0])[:ELITE]
         self.pending = []
 
+    @one_at_a_time
     def post_tuning(self):
         if self.sketches:
             self.sketches.close()
         self.sketches = None
 
+    @one_at_a_time
     def generate_measure_candidates(self):
         count = min(self.round, self.max_trials - self.done)
         if count <= 0 or not self.sketches.sketches:
@@ -95,25 +105,29 @@ class SearchStrategy(PySearchStrategy):
 
     def _replay(self, owner, point):
         """The candidate of a point, None when TVM rejects it; either way it does not come again."""
-        space = self.sketches.sketches[owner].space
+        sketch = self.sketches.sketches[owner]
+        space = sketch.space
         self.measured.add((owner, point.tobytes()))
-        schedule = replay(self.module, space.trace(point), self.context.space_generator.postprocs)
+        schedule = replay(self.module, space.trace(point), self.context.space_generator.postprocs or ())
         self.statistics["replayed"] += 1
         if schedule is None:
             self.statistics["rejected"] += 1
             return None
-        made = space.add(trace_json(schedule.trace))
+        text = trace_json(schedule.trace)
+        made = sketch.show(text)  # None: TVM has tiled another extent, where a tile is of a tile's part; it is no point
         if not np.array_equal(made, point):  # TVM has moved a block: it is another candidate, known or not
             self.statistics["moved"] += 1
-            if (owner, made.tobytes()) in self.measured:
+            key = (owner, text if made is None else made.tobytes())
+            if key in self.measured:
                 return None
-            self.measured.add((owner, made.tobytes()))
-        self.pending.append((owner, made, space.intern(made)[0]))
+            self.measured.add(key)
+        self.pending.append((owner, made, self.program.actions.intern_records(f"[0,[{text}]]")[0] if made is None else
+                             space.intern(made)[0]))
         return MeasureCandidate(schedule, ArgInfo.from_entry_func(schedule.mod, remove_preproc=True))
 
     def _order(self, count):
         """Points to be measured, most wanted first: the best, neighbours of the fastest, some of each sketch, some at
-        random; then the rest."""
+        random; then the rest, and at last what has never been looked at."""
         ranked = [(owner, point) for _, owner, point in self.sketches.ranked()
                   if (owner, point.tobytes()) not in self.measured]
         generator = self.sketches.generator
@@ -137,7 +151,7 @@ class SearchStrategy(PySearchStrategy):
             owner = int(generator.integers(len(self.sketches.sketches)))
             chosen.append((owner, self.sketches.sketches[owner].draw(1)[0]))
         given = set()
-        for owner, point in chosen + ranked:
+        for owner, point in itertools.chain(chosen, ranked, self.sketches.others()):
             key = (owner, point.tobytes())
             if key not in self.measured and key not in given:
                 given.add(key)
@@ -168,6 +182,7 @@ class SearchStrategy(PySearchStrategy):
                 chosen.append((owner, point))
         return chosen
 
+    @one_at_a_time
     def notify_runner_results(self, measure_candidates, results):
         self.done += len(results)
         self._learn([measured_seconds(result) for result in results])

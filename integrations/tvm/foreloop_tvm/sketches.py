@@ -1,8 +1,14 @@
 """The search spaces of one program, a foreloop space for each of TVM's sketches, and an evolution over all of them."""
+import itertools
+import warnings
+
 import numpy as np
 
 from .binding import fl
 from .traces import sample, trace_json
+
+REFUSALS = ("error_unsupported", "error_format", "error_limit")  # of traces that are beyond what a space is made of
+MOST_OTHERS = 4096
 
 
 def first_of_each(points):
@@ -20,6 +26,15 @@ class Sketch:
         self.space = space
         self.points = np.empty((0, space.decision_count), np.uint32)
         self.scores = np.empty(0, np.float32)
+
+    def show(self, trace):
+        """Adds what a trace's text shows; its point, or None when the trace is of another sketch."""
+        try:
+            return self.space.add(trace)
+        except fl.Error as error:
+            if error.code not in ("error_mismatch", *REFUSALS):
+                raise
+            return None
 
     def draw(self, count):
         return self.space.sample(count)
@@ -54,46 +69,55 @@ class Sketches:
     """All spaces of a program.
 
     design_spaces   TVM's schedules, one for each sketch
-    samples         candidates of a sketch that TVM draws at the most, to see where blocks can be computed
+    samples         candidates of a sketch that TVM draws at the most, to see what only they tell: where blocks can be
+                    computed, and partitioned tiles
     """
 
     def __init__(self, program, module, design_spaces, seed, samples=32):
         self.program = program
         self.generator = np.random.default_rng(seed)
-        self.sketches = []
+        self.sketches, refused = [], []
         for schedule in design_spaces:
-            self._open(module, schedule.trace, seed, samples)
+            try:
+                space = self.program.predictor.library.space(trace_json(schedule.trace), self.program.actions)
+            except fl.Error as error:
+                if error.code not in REFUSALS:
+                    raise
+                refused.append(error.message)
+                continue
+            self._open(space, module, schedule.trace, seed, samples)
+        if refused:
+            warnings.warn(f"foreloop does not search {len(refused)} of the {len(refused) + len(self.sketches)} sketches of "
+                          f"a program, {'so it measures nothing of it' if not self.sketches else 'only the others'}: "
+                          f"{refused[0]}", stacklevel=2)
 
-    def _open(self, module, trace, seed, samples):
-        library, actions = self.program.predictor.library, self.program.actions
-        try:
-            space = library.space(trace_json(trace), actions)
-        except fl.Error as error:
-            if error.code not in ("error_unsupported", "error_format"):
-                raise
-            return  # a sketch with decisions of another kind is left to TVM
+    def _open(self, space, module, trace, seed, samples):
         space.seed(seed + len(self.sketches))
         sketch = Sketch(space)
         self.sketches.append(sketch)
-        places = [i for i, decision in enumerate(space.decisions()) if decision["kind"] == "locations"]
-        missed, known = 0, space.decisions()[places[0]]["values"] if places else 0
-        for i in range(samples if places else 0):
+        shown = [i for i, decision in enumerate(space.decisions()) if decision["kind"] == "locations" or
+                 trace.insts[decision["instruction"]].kind.name == "SamplePartitionedTile"]
+        missed, known = 0, self._values(space, shown)
+        for i in range(samples if shown else 0):
             text = sample(module, trace, (seed + i) % (1 << 30) + 1)
             if text is not None:
-                space.add(text)
-            values = space.decisions()[places[0]]["values"]
+                sketch.show(text)
+            values = self._values(space, shown)
             missed, known = 0 if values > known else missed + 1, values
             if missed >= 8:  # it has shown most of them
                 break
 
+    @staticmethod
+    def _values(space, chosen):
+        decisions = space.decisions()
+        return sum(decisions[i]["values"] for i in chosen)
+
     def find(self, trace):
         """(sketch number, point) of a trace's text, or None."""
         for i, sketch in enumerate(self.sketches):
-            try:
-                return i, sketch.space.add(trace)
-            except fl.Error as error:
-                if error.code not in ("error_mismatch", "error_unsupported", "error_format"):
-                    raise
+            point = sketch.show(trace)
+            if point is not None:
+                return i, point
         return None
 
     def evolve(self, evaluations, generations=6, held=1024):
@@ -127,6 +151,13 @@ class Sketches:
         places = np.concatenate([np.arange(len(s.scores)) for s in self.sketches])
         for i in np.argsort(-scores, kind="stable"):
             yield float(scores[i]), int(owners[i]), self.sketches[owners[i]].points[places[i]]
+
+    def others(self):
+        """(sketch number, point): all points of small spaces, of others as many at random."""
+        for owner, sketch in enumerate(self.sketches):
+            every = sketch.space.info["points"] <= MOST_OTHERS
+            for point in itertools.islice(sketch.space.enumerate(), MOST_OTHERS) if every else sketch.draw(MOST_OTHERS):
+                yield owner, point
 
     def close(self):
         for sketch in self.sketches:

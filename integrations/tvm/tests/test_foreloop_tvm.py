@@ -3,7 +3,10 @@
 - what the search strategy gives to TVM is rejected in at most 5 of 100, and nothing else is replayed;
 - a candidate's score as a point is, to the bit, that of the trace that TVM replayed and post-processed;
 - the cost model scores as the reader of records does, learns, and gives back what it saved;
-- tune_tir and tune_tasks run to the end, are repeatable, and go on from a database;
+- a file of what was measured is taken whole or not at all, and once; what was closed is not used any more;
+- tune_tir and tune_tasks run to the end, are repeatable, and go on from a database of the same target;
+- a small space is measured to its end, so are spaces written by hand; a sketch that is not searched is told of;
+- bench/search/replay_pools.py tells its folders' faults;
 - a unit of bench/search/tvm_search.py that was interrupted measures only what is missing, and ends as if it had not been.
 
     python test_foreloop_tvm.py [OPERATOR ...]     default: a few; --all: every operator of train/operators.py
@@ -14,11 +17,15 @@ import argparse
 import contextlib
 import hashlib
 import io
+import itertools
 import json
 import logging
 import os
+import shutil
 import sys
 import tempfile
+import threading
+import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,14 +34,17 @@ os.environ.setdefault("TVM_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
 import tvm  # noqa: E402
-from tvm import te  # noqa: E402
+from tvm import te, topi  # noqa: E402
 from tvm.s_tir import meta_schedule as ms  # noqa: E402
 from tvm.ir.utils import derived_object  # noqa: E402
 from tvm.target import Target  # noqa: E402
 
 import foreloop_tvm  # noqa: E402
+import foreloop_tvm.predictor  # noqa: E402
+import replay_pools  # noqa: E402
 import tvm_report  # noqa: E402
 import tvm_search  # noqa: E402
+from foreloop_tvm.binding import fl  # noqa: E402
 from foreloop_tvm.sketches import Sketches  # noqa: E402
 from foreloop_tvm.traces import replay, trace_json  # noqa: E402
 from operators import OPERATORS  # noqa: E402
@@ -88,6 +98,12 @@ class NoRunner(ms.runner.PyRunner):
             results.append(Done(ms.runner.RunnerResult(None, "failed") if number % 16 == 0 else
                                 ms.runner.RunnerResult([1e-3 * (1 + number % 1000 / 1000)], None)))
         return results
+
+
+@derived_object
+class FailingRunner(ms.runner.PyRunner):
+    def run(self, runner_inputs):
+        return [Done(ms.runner.RunnerResult(None, "failed")) for _ in runner_inputs]
 
 
 def context_of(module, strategy="replay-trace", seed=3):
@@ -165,13 +181,119 @@ def check_cost_model(predictor):
         check(np.array_equal(other.predict(context, candidates), after), "what was saved gives the same scores")
 
 
-def tune(folder, names, trials, predictor=None, seed=7, evaluations=4096):
+def raises(kind, function, *arguments, **options):
+    """Whether a call raises just this."""
+    try:
+        function(*arguments, **options)
+    except Exception as error:
+        return type(error) is kind
+    return False
+
+
+def measured_conv():
+    """(text, records' lines, times) of a committed database."""
+    folder = ROOT / "examples" / "data" / "conv3x3_96"
+    lines = (folder / "database_tuning_record.json").read_text().splitlines()[:24]
+    return (folder / "workload.txt").read_text(), lines, [float(np.median(json.loads(line)[1][1])) for line in lines]
+
+
+def check_measured_file(predictor):
+    text, lines, seconds = measured_conv()
+    program = predictor.program_of(text)
+    sequences = program.actions.intern_records("\n".join(lines))
+    program.learn(sequences, seconds)
+    with tempfile.TemporaryDirectory() as folder:
+        path, other = os.path.join(folder, "measured.npz"), os.path.join(folder, "other.npz")
+        predictor.save(path)
+        with np.load(path) as file:
+            arrays = dict(file)
+        at = next(i for i in range(len(arrays) // 3) if str(arrays[f"text_{i}"]) == text)
+        rows, times = f"rows_{at}", f"seconds_{at}"
+        faults = {"fewer times": {times: arrays[times][:-1]}, "fewer features": {rows: arrays[rows][:, 1:]},
+                  "a time of 0": {times: 0 * arrays[times]}, "numbers as text": {rows: arrays[rows].astype("U9")},
+                  "an infinite feature": {rows: np.full_like(arrays[rows], np.inf)},
+                  "objects": {rows: np.array([{}], object)}, "another bundle": {"fingerprint": np.uint64(1)},
+                  "a text missing": {f"text_{at}": None}}
+        fresh, taken = foreloop_tvm.Predictor(), []
+        for fault, changed in faults.items():
+            np.savez(other, **{name: array for name, array in {**arrays, **changed}.items() if array is not None})
+            if not raises(ValueError, fresh.load, other):
+                taken.append(fault)
+        for content in (b"", b"junk", Path(path).read_bytes()[:-99]):
+            Path(other).write_bytes(content)
+            if not raises(ValueError, fresh.load, other):
+                taken.append(f"{len(content)} bytes")
+        check(not taken and not fresh.programs, f"damaged files teach nothing {taken}")
+        fresh.load(path)
+        fresh.load(path)
+        own = fresh.program_of(text)
+        again = own.actions.intern_records("\n".join(lines))
+        own.learn(again, seconds)
+        check(len(own.rows) == len(program.rows) and np.array_equal(own.score(again), program.score(sequences)),
+              f"what is loaded twice and measured again counts once ({len(own.rows)} of {len(program.rows)})")
+    before, foreloop_tvm.predictor.PASSING = foreloop_tvm.predictor.PASSING, 8
+    scores = [own.score_records("\n".join(lines)) for _ in range(2)]
+    foreloop_tvm.predictor.PASSING = before
+    check(own.passing is None and all(np.array_equal(s, own.score(again)) for s in scores),
+          "scores are the same when the actions of those before have gone")
+    fresh.close()
+
+
+def check_binding(predictor):
+    """What would be read or written beyond its end, or after its end, raises an exception."""
+    text, lines, seconds = measured_conv()
+    library, model = predictor.library, predictor.model
+    rows = np.zeros((4, model.info["feature_count"]), np.float32)
+    actions = model.actions()
+    scorer, workload, space = model.scorer(actions), model.workload(text), library.space(lines[0], actions)
+    point, ranker = space.sample(1), library.train_ranker(rows, [4], [1.0, 2.0, 3.0, 4.0], rounds=1)
+    wrong = [what for what, kind, call in (
+        ("fewer times", ValueError, lambda: library.train_ranker(rows, [4], [1.0], rounds=1)),
+        ("fewer scores", ValueError, lambda: library.ranker_ndcg(rows, [4], [1.0], seconds=[1.0, 2.0, 3.0, 4.0])),
+        ("no point", ValueError, lambda: space.trace(point[:0])),
+        ("half a point", ValueError, lambda: space.is_legal(point[0, :-1])),
+        ("a smaller value", ValueError, lambda: space.value(0, 0, 0)),
+        ("a field of no machine", ValueError, lambda: model.scorer(actions, {"corez": 4})),
+        ("a closed ranker", fl.Error, lambda: (scorer.set_ranker(ranker), ranker.close(), scorer.score(workload, [[]]))),
+        ("closed actions", fl.Error, lambda: (scorer.set_ranker(None), actions.close(), scorer.score(workload, [[]]))),
+        ("a space of them", fl.Error, lambda: space.score(scorer, workload, point)),
+        ("a closed space", fl.Error, lambda: (space.close(), space.sample(1))))
+        if not raises(kind, call)]
+    check(not wrong, f"lengths are checked, what was closed is not used {wrong}")
+    scorer.close()
+    workload.close()
+
+
+def check_threads(predictor):
+    """Threads that share a Predictor, by the methods that TVM calls."""
+    context = context_of(module_of("dense_384"))
+    candidates = [ms.MeasureCandidate(schedule, []) for schedule in context.generate_design_space()] * 8
+    model = foreloop_tvm.CostModel(predictor)
+    wanted, wrong = model.predict(context, candidates), []
+
+    def work():
+        for _ in range(20):
+            try:
+                if not np.array_equal(model.predict(context, candidates), wanted):
+                    wrong.append("other scores")
+            except Exception as error:
+                wrong.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check(not wrong, f"threads may share a Predictor ({len(wrong)} of 80 calls went wrong)")
+
+
+def tune(folder, names, trials, predictor=None, seed=7, evaluations=4096, target=TARGET, runner=None):
     """The records of a search that only pretends to measure."""
     strategy = foreloop_tvm.SearchStrategy(predictor or foreloop_tvm.Predictor(), evaluations=evaluations, samples=16)
     database = ms.database.JSONDatabase(work_dir=folder)
     for name in names:
-        foreloop_tvm.tune_tir(module_of(name), TARGET, folder, trials, predictor=strategy.predictor,
-                              strategy=strategy, database=database, builder=NoBuilder(), runner=NoRunner(),
+        foreloop_tvm.tune_tir(module_of(name), target, folder, trials, predictor=strategy.predictor,
+                              strategy=strategy, database=database, builder=NoBuilder(), runner=runner or NoRunner(),
                               num_tuning_cores=1, seed=seed)
     return Path(folder, "database_tuning_record.json").read_text().splitlines()
 
@@ -197,6 +319,128 @@ def check_tuning():
                                 builder=NoBuilder(), runner=NoRunner())
         lines = Path(folder, "database_tuning_record.json").read_text().splitlines()
         check(len(lines) == 64 and len({json.loads(line)[0] for line in lines}) == 2, "tune_tasks tunes two programs")
+
+
+def check_targets():
+    other = Target({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2})
+    with tempfile.TemporaryDirectory() as folder:
+        same = tune(folder, ["add_relu_512_14"], 8, evaluations=16)
+        lines = tune(folder, ["add_relu_512_14"], 8, evaluations=16)
+        check(lines == same, "what the database holds is not measured again")
+        lines = tune(folder, ["add_relu_512_14"], 8, evaluations=16, target=other)
+        check(len(lines) == 2 * len(same), "unless it is of another target")
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(2):
+            lines = tune(folder, ["add_relu_512_14"], 8, evaluations=16, runner=FailingRunner())
+        check(len(lines) == len(same), f"what failed is not built again ({len(lines)} of {len(same)})")
+
+
+def check_small_space(predictor):
+    """Every point is offered, also when those that are held have all been measured."""
+    a, b = te.placeholder((2, 2), name="a"), te.placeholder((2, 2), name="b")
+    context = context_of(tvm.IRModule({"main": te.create_prim_func([a, b, topi.nn.dense(a, b)])}))
+    strategy = foreloop_tvm.SearchStrategy._cls(predictor, samples=0)
+    strategy.context = context
+    strategy.pre_tuning(1000, 8, context.generate_design_space())
+    every = sum(len(list(sketch.space.enumerate())) for sketch in strategy.sketches.sketches)
+    offered, fresh = set(), True
+    while fresh:
+        strategy.sketches.evolve(64, generations=1, held=8)
+        fresh = {(owner, point.tobytes()) for owner, point in itertools.islice(strategy._order(8), 8)}
+        strategy.measured |= fresh
+        offered |= fresh
+    check(len(offered) == every > 100, f"all of a small space is offered ({len(offered)} of {every})")
+    strategy.post_tuning()
+
+
+def check_refused_sketches(predictor):
+    n = te.var("n")
+    a, b = te.placeholder((n, 64), name="a"), te.placeholder((64, 64), name="b")
+    context = context_of(tvm.IRModule({"main": te.create_prim_func([a, b, topi.nn.dense(a, b)])}))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sketches = Sketches(predictor.program(context.mod), context.mod, context.generate_design_space(), 5, samples=0)
+    check(not sketches.sketches and any("measures nothing" in str(warning.message) for warning in caught),
+          "a program of which nothing is searched is told of")
+
+
+def matmul_loop(schedule):
+    return schedule.get_loops(schedule.get_sblock("T_matmul_NT"))[0]
+
+
+def split_by_category(schedule):
+    loop = matmul_loop(schedule)
+    schedule.split(loop, [None, schedule.sample_categorical([2, 4, 8], [0.2, 0.3, 0.5])])
+
+
+def tile_of_a_tile(schedule):
+    loop = matmul_loop(schedule)
+    inner = schedule.split(loop, schedule.sample_perfect_tile(loop, n=2))[1]
+    schedule.split(inner, schedule.sample_perfect_tile(inner, n=2))
+
+
+def partitioned_tile(schedule):
+    loop = matmul_loop(schedule)
+    schedule.split(loop, schedule.sample_partitioned_tile(loop, n=3, partition_pos=1, innerpart_factor=2))
+
+
+def check_custom_spaces(predictor):
+    """Schedules written by hand, and rules for a CPU with dot products of int8: what TVM makes of them is measured."""
+    def dense(first, second, out):
+        a, b = te.placeholder((64, 64), name="a", dtype=first), te.placeholder((64, 64), name="b", dtype=second)
+        return tvm.IRModule({"main": te.create_prim_func([a, b, topi.nn.dense(a, b, out_dtype=out)])})
+
+    vnni = Target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 4})
+    plain, bytes_ = dense("float32", "float32", "float32"), dense("uint8", "int8", "int32")
+    for name, module, target, space, least in (
+            ("None beside a category", plain, TARGET, split_by_category, 3), ("a tile of a tile", plain, TARGET, tile_of_a_tile, 8),
+            ("a partitioned tile", plain, TARGET, partitioned_tile, 2), ("VNNI", bytes_, vnni, "post-order-apply", 8)):
+        strategy = foreloop_tvm.SearchStrategy(predictor, evaluations=64, samples=16)
+        with tempfile.TemporaryDirectory() as folder:
+            foreloop_tvm.tune_tir(module, target, folder, 8, predictor=predictor, strategy=strategy, space=space,
+                                  builder=NoBuilder(), runner=NoRunner(), num_tuning_cores=1, seed=3)
+            count = len(Path(folder, "database_tuning_record.json").read_text().splitlines())
+        check(least <= count <= 8 and strategy.statistics["rejected"] == 0, f"{name}: {count} candidates, {strategy.statistics}")
+
+
+def check_cores():
+    original, seen = ms.tune_tir, []
+    ms.tune_tir = lambda *_, **options: seen.append(options["builder"].max_workers)
+    try:
+        foreloop_tvm.tune_tir(None, TARGET, "", 1, num_tuning_cores=1, predictor=foreloop_tvm.Predictor())
+    finally:
+        ms.tune_tir = original
+    check(seen == [1], f"num_tuning_cores=1 builds in one process ({seen})")
+
+
+def check_replay_pools():
+    text, lines, _ = measured_conv()
+    said, arguments = [], sys.argv
+    with tempfile.TemporaryDirectory() as folder:
+        original, replay_pools.ROOT = replay_pools.ROOT, Path(folder)
+        sys.argv = ["replay_pools.py", "--model", str(ROOT / "weights" / "default")]
+        try:
+            for content in (None, "", "junk\n"):
+                pool = Path(folder, "train", "data", "machine", "operator")
+                shutil.rmtree(pool, ignore_errors=True)
+                if content is not None:
+                    pool.mkdir(parents=True)
+                    (pool / "workload.txt").write_text(text)
+                    (pool / "database_tuning_record.json").write_text(content)
+                try:
+                    replay_pools.main()
+                except SystemExit as error:
+                    said.append(str(error))
+            pool = Path(folder, "train", "data", "machine", "operator")
+            (pool / "database_tuning_record.json").write_text("\n\n".join(lines))
+            with fl.load().model(ROOT / "weights" / "default") as model:
+                times = [(len(sequences), np.isfinite(seconds).all())
+                         for *_, sequences, seconds in replay_pools.read_pools(model, [pool])]
+        finally:
+            replay_pools.ROOT, sys.argv = original, arguments
+    check([bool(part in words) for part, words in zip(("no measured", "16 distinct", "operator"), said)] == [True] * 3,
+          f"replay_pools.py tells what is amiss with its folders {said}")
+    check(len(times) == 1 and times[0][1], "and skips empty lines")
 
 
 def check_builder():
@@ -270,7 +514,16 @@ def main():
     check_operators(predictor, names)
     if not arguments.replays:
         check_cost_model(predictor)
+        check_measured_file(predictor)
+        check_binding(predictor)
+        check_threads(predictor)
         check_tuning()
+        check_targets()
+        check_small_space(predictor)
+        check_refused_sketches(predictor)
+        check_custom_spaces(predictor)
+        check_cores()
+        check_replay_pools()
         check_builder()
         check_interrupted_unit()
     print(f"{passed} passed, {failed} failed")
