@@ -123,7 +123,7 @@ int command_collect(const options *o) {
     if (ferror(in))
         status = !complain(o->arguments[0]);
     (void)fclose(in);
-    return status;
+    return status || (o->search.cancel && *o->search.cancel);
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */

@@ -88,6 +88,11 @@ static void print(const options *o, const char *name, int count, const double *r
     printf("\n");
 }
 
+/* What an interrupted replay has not looked up is not known. */
+static bool is_cancelled(const options *o) {
+    return o->search.cancel && *o->search.cancel;
+}
+
 int command_replay(const options *o) {
     double mean[MARKS] = {0}, mean_random[MARKS] = {0};
     int logs = 0, status = 0;
@@ -99,7 +104,7 @@ int command_replay(const options *o) {
         printf("share of the pool's best speed after so many trials, beside that of random orders\n%-36s %5s"
                "  %5d       %5d       %5d       %5d       %5d\n",
                "operator", "", MARK[0], MARK[1], MARK[2], MARK[3], MARK[4]);
-    for (int i = 0; i < o->argument_count; i++) {
+    for (int i = 0; i < o->argument_count && !is_cancelled(o); i++) {
         char operator_text[MAX_OPERATOR], message[512] = "";
         search_space space;
         trials pool = {.items = NULL};
@@ -121,7 +126,8 @@ int command_replay(const options *o) {
                            o->arguments[i]);
             ok = false;
         }
-        if (ok && (ok = replay(o, operator_text, &space, &pool, fastest, reached, message, sizeof message))) {
+        if (ok && (ok = replay(o, operator_text, &space, &pool, fastest, reached, message, sizeof message)) &&
+            !is_cancelled(o)) {
             random_orders(&pool, fastest, random);
             print(o, operator_text, pool.count, reached, random);
             for (int j = 0; j < MARKS; j++) {
@@ -141,6 +147,8 @@ int command_replay(const options *o) {
         mean[j] /= logs;
         mean_random[j] /= logs;
     }
+    if (is_cancelled(o))
+        return 1;
     if (logs > 1)
         print(o, "mean", logs, mean, mean_random);
     return status;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 
 enum {
@@ -341,12 +342,18 @@ static void show(search *s) {
     if (!out)
         return;
     s->shown = true;
-    char best[32] = "-";
+    char best[32] = "-", line[512];
+    struct winsize window;
     if (!isinf(s->result->best))
         (void)snprintf(best, sizeof best, "%.4g ms", 1e3 * s->result->best);
-    fprintf(out, "%s%s: %d of %d trials, %d failed, best %s, %.3g M scored, %.0f s%s", s->options->terminal ? "\r" : "",
-            s->operator_text, s->result->trials, s->options->trials, s->result->failed, best,
-            1e-6 * (double)s->result->scored, now() - s->begin, s->options->terminal ? "\033[K" : "\n");
+    (void)snprintf(line, sizeof line, "%.200s: %d of %d trials, %d failed, best %s, %.3g M scored, %.0f s",
+                   s->operator_text, s->result->trials, s->options->trials, s->result->failed, best,
+                   1e-6 * (double)s->result->scored, now() - s->begin);
+    /* A line that goes on in the next row cannot be redrawn. */
+    if (s->options->terminal && ioctl(fileno(out), TIOCGWINSZ, &window) == 0 && window.ws_col > 0 &&
+        window.ws_col <= strlen(line))
+        line[window.ws_col - 1] = 0;
+    fprintf(out, "%s%s%s", s->options->terminal ? "\r" : "", line, s->options->terminal ? "\033[K" : "\n");
     fflush(out);
 }
 
