@@ -360,7 +360,7 @@ static void show(search *s) {
 /* ---- Rounds ------------------------------------------------------------------------------------------------------ */
 
 /* One round. A pool that is used up, or a space, leaves nothing to choose: the search is over then. */
-static bool play_round(search *s, bool *over) {
+static bool play_round(search *s) {
     measurement results[MAX_BATCH];
     const program *programs[MAX_BATCH];
     const search_options *o = s->options;
@@ -381,7 +381,7 @@ static bool play_round(search *s, bool *over) {
     } else
         propose_blind(s, count, o->method == METHOD_EXPLORE);
     s->result->proposing += now() - begin;
-    *over = s->chosen_count == 0;
+    s->result->over = s->chosen_count == 0;
     for (int i = 0; i < s->chosen_count; i++)
         programs[i] = &s->batch[i].p;
     memset(results, 0, sizeof results);
@@ -439,7 +439,6 @@ static bool prepare(search *s) {
 bool search_run(const char *operator_text, const search_space *space, const measurer *by, const search_options *options,
                 search_result *result, char *message, size_t message_size) {
     search *s = calloc(1, sizeof *s);
-    bool over = false;
     *result = (search_result){.best = INFINITY};
     message[0] = 0;
     if (!s) {
@@ -456,8 +455,9 @@ bool search_run(const char *operator_text, const search_space *space, const meas
     s->begin = now();
     bool ok = prepare(s);
     for (bool begun = !by->begin;
-         ok && !over && s->done.count < options->trials && !(options->cancel && *options->cancel); begun = true) {
-        ok = (begun || by->begin(by->user, message, message_size)) && play_round(s, &over);
+         ok && !result->over && s->done.count < options->trials && !(options->cancel && *options->cancel);
+         begun = true) {
+        ok = (begun || by->begin(by->user, message, message_size)) && play_round(s);
         if (ok)
             show(s);
     }

@@ -488,6 +488,28 @@ static void test_deterministic(void) {
     free(initial);
 }
 
+/* A space that is smaller than the number of trials. */
+static void test_small_space(void) {
+    char message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    search_space space;
+    search_result found;
+    double sum = 0;
+    if (!initial || !operator_build("matmul 1 1 2", initial, message, sizeof message) || !space_open(&space, initial))
+        return;
+    const measurer by = {.measure = measure_by_number, .user = &sum};
+    search_options wanted = {.method = METHOD_RANDOM, .trials = 50, .batch = 4};
+    const bool good = search_run("matmul 1 1 2", &space, &by, &wanted, &found, message, sizeof message);
+    CHECK(good && found.over && found.trials > 0 && found.trials < 50,
+          "a search ends when nothing is left, after %d trials: %s", found.trials, message);
+    wanted.trials = 1;
+    CHECK(search_run("matmul 1 1 2", &space, &by, &wanted, &found, message, sizeof message) && !found.over &&
+              found.trials == 1,
+          "and before, when its trials are done: %s", message);
+    space_close(&space);
+    free(initial);
+}
+
 /* The line of progress fits the terminal. */
 static void test_progress(void) {
     char message[512] = "", shown[4096] = "";
@@ -542,6 +564,7 @@ int main(int argc, char **argv) {
     test_begin();
     test_full_disk();
     test_deterministic();
+    test_small_space();
     test_progress();
     test_interrupted_replay();
     return tap_done();
