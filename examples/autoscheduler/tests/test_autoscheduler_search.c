@@ -488,6 +488,42 @@ static void test_deterministic(void) {
     free(initial);
 }
 
+/* Times that differ by a billionth. */
+static void measure_alike(void *user, uint16_t (*choices)[MAX_DECISIONS], const program *const *programs, int count,
+                          measurement *results) {
+    measure_by_number(user, choices, programs, count, results);
+    for (int i = 0; i < count; i++)
+        results[i].seconds[0] = 1e-3 + 1e-9 * results[i].seconds[0];
+}
+
+/* A search that was interrupted goes on as it would have gone on. */
+static void test_resumed(void) {
+    char log[512], message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    search_space space;
+    search_result found;
+    double sums[2] = {0};
+    bool good = true;
+    in_directory(log, "resumed.jsonl");
+    (void)remove(log);
+    if (!initial || !operator_build("matmul 24 36 20", initial, message, sizeof message) ||
+        !space_open(&space, initial))
+        return;
+    for (int i = 0; i < 3; i++) {
+        const measurer by = {.measure = measure_alike, .user = &sums[i > 0]};
+        const search_options wanted = {.method = METHOD_MODEL,
+                                       .trials = i == 1 ? 20 : 40,
+                                       .batch = 10,
+                                       .scored = 4096,
+                                       .seed = 7,
+                                       .log = i ? log : NULL};
+        good = good && search_run("matmul 24 36 20", &space, &by, &wanted, &found, message, sizeof message);
+    }
+    CHECK(good && sums[0] == sums[1], "a search goes on from its log as without an interruption: %s", message);
+    space_close(&space);
+    free(initial);
+}
+
 /* A space that is smaller than the number of trials. */
 static void test_small_space(void) {
     char message[512] = "";
@@ -564,6 +600,7 @@ int main(int argc, char **argv) {
     test_begin();
     test_full_disk();
     test_deterministic();
+    test_resumed();
     test_small_space();
     test_progress();
     test_interrupted_replay();
