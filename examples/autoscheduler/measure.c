@@ -522,8 +522,8 @@ bool runner_begin(runner *r, char *message, size_t message_size) {
     (void)unlink(source);
     (void)unlink(library);
     if (error) {
-        (void)snprintf(message, message_size, "the operator as it is, compiled by %.100s: %s", r->options.compiler,
-                       error);
+        (void)snprintf(message, message_size, "the operator as it is, compiled by %.100s: %s%s", r->options.compiler,
+                       error, strstr(error, "too long") ? "; --timeout gives it more time" : "");
         return false;
     }
     set_tolerance(r);

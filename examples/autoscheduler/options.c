@@ -31,7 +31,7 @@ static const char USAGE[] =
     "  --out FOLDER           of collect and states\n"
     "  --threads N            of a kernel (all processors)\n"
     "  --jobs N               compilers at a time (all processors)\n"
-    "  --timeout SECONDS      for a compiler and for a kernel (20)\n"
+    "  --timeout SECONDS      for a compiler and for a kernel (20); over ten times that for the plain loops\n"
     "  --cc COMPILER          (cc)\n"
     "  --tmp FOLDER           one that exists, to make a folder for generated files in ($TMPDIR, else /tmp)\n"
     "  --lock FILE            hold this lock while timing, in turn with others on this machine\n"
