@@ -57,6 +57,11 @@ static void random_orders(const trials *pool, double fastest, double *reached) {
     free(order);
 }
 
+/* What an interrupted replay has not looked up is not known. */
+static bool is_cancelled(const options *o) {
+    return o->search.cancel && *o->search.cancel;
+}
+
 static bool replay(const options *o, const char *operator_text, const search_space *space, const trials *pool,
                    double fastest, double *reached, char *message, size_t message_size) {
     lookup l = {.space = space, .pool = pool, .best = INFINITY};
@@ -69,6 +74,11 @@ static bool replay(const options *o, const char *operator_text, const search_spa
     how.batch = o->search.batch < 8 ? o->search.batch : 8;
     if (!search_run(operator_text, space, &by, &how, &found, message, message_size))
         return false;
+    if (l.count == 0) {
+        (void)snprintf(message, message_size, "%.100s: %s", operator_text,
+                       is_cancelled(o) ? "interrupted" : "no candidate of the log makes a kernel");
+        return false;
+    }
     for (int i = 0; i < MARKS; i++)
         reached[i] = fastest / l.at[i];
     return true;
@@ -86,11 +96,6 @@ static void print(const options *o, const char *name, int count, const double *r
     for (int i = 0; i < MARKS; i++)
         printf("  %.3f %.3f", reached[i], random[i]);
     printf("\n");
-}
-
-/* What an interrupted replay has not looked up is not known. */
-static bool is_cancelled(const options *o) {
-    return o->search.cancel && *o->search.cancel;
 }
 
 int command_replay(const options *o) {

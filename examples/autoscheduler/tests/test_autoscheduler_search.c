@@ -1,5 +1,6 @@
 /* The whole search on small shapes: finding, logging, going on after an interruption, damaged logs, kernels and
  * compilers that fail, and replay. */
+#include "codegen.h"
 #include "commands.h"
 #include "measure.h"
 #include "operators.h"
@@ -572,6 +573,42 @@ static void test_progress(void) {
     free(initial);
 }
 
+/* A log whose choices do not go together, which no run has written. */
+static void test_impossible_replay(void) {
+    static const char text[] = "matmul 1024 1024 1024";
+    char path[512], message[512] = "", *logs[] = {path};
+    uint16_t choices[MAX_DECISIONS];
+    uint64_t random = 5;
+    const measurement m = {.count = 1, .seconds = {1e-3}};
+    program *initial = calloc(1, sizeof *initial);
+    schedule *made = calloc(1, sizeof *made);
+    search_space space;
+    trials kept = {.items = NULL};
+    in_directory(path, "impossible.jsonl");
+    (void)remove(path);
+    if (!initial || !made || !operator_build(text, initial, message, sizeof message) || !space_open(&space, initial))
+        return;
+    FILE *log = log_open(path, text, &space, &kept, message, sizeof message);
+    int written = 0;
+    for (int draws = 0; log && written < 3 && draws < 5000; draws++) {
+        space_sample(&space, &random, choices);
+        space_apply(&space, choices, made);
+        if (made->error || !can_generate_c(&made->p))
+            written += log_write(log, &space, choices, made, &m);
+    }
+    if (log)
+        (void)fclose(log);
+    const options o = {.command = "replay",
+                       .arguments = logs,
+                       .argument_count = 1,
+                       .json = true,
+                       .search = {.method = METHOD_MODEL, .batch = 8}};
+    CHECK(written == 3 && command_replay(&o) == 1, "a replay of %d candidates without a kernel fails", written);
+    space_close(&space);
+    free(initial);
+    free(made);
+}
+
 /* An interrupted replay says nothing of what it has not looked up. */
 static void test_interrupted_replay(void) {
     char log[512], *logs[] = {log};
@@ -603,6 +640,7 @@ int main(int argc, char **argv) {
     test_resumed();
     test_small_space();
     test_progress();
+    test_impossible_replay();
     test_interrupted_replay();
     return tap_done();
 }
