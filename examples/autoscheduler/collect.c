@@ -83,7 +83,7 @@ static bool collect_operator(const options *o, const char *operator_text) {
         how.output = NULL;
         ok = search_run(operator_text, &space, &by, &how, &found, message, sizeof message);
         runner_close(r);
-        if (ok && found.trials >= how.trials)
+        if (ok && (found.trials >= how.trials || found.over))
             ok = write_meta(folder, operator_text, o, &found);
     }
     if (!ok && message[0])
@@ -123,7 +123,7 @@ int command_collect(const options *o) {
     if (ferror(in))
         status = !complain(o->arguments[0]);
     (void)fclose(in);
-    return status;
+    return status || (o->search.cancel && *o->search.cancel);
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */

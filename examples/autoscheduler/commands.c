@@ -31,8 +31,13 @@ bool open_only_operator(const options *o, search_space *space) {
 
 static void print_result(const options *o, const search_result *found, const measure_clock *clock) {
     if (!o->json) {
-        printf("best %.6g ms after %d trials, %d of them failed; %ld candidates scored\n", 1e3 * found->best,
-               found->trials, found->failed, found->scored);
+        if (isinf(found->best))
+            printf("nothing works after");
+        else
+            printf("best %.6g ms after", 1e3 * found->best);
+        printf(" %d trials, %d of them failed; %ld candidates scored\n", found->trials, found->failed, found->scored);
+        if (found->over)
+            printf("there are no other candidates\n");
         printf("seconds: proposing %.2f, learning %.2f, generating %.2f, compiling %.2f, waiting %.2f, running %.2f\n",
                found->proposing, found->learning, clock->generating, clock->compiling, clock->waiting, clock->running);
         if (!isinf(found->best))

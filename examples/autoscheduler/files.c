@@ -65,10 +65,21 @@ bool can_be_written(const char *path, char *message, size_t message_size) {
     return !reason;
 }
 
-bool same_file(const char *a, const char *b) {
+static bool same_inode(const char *a, const char *b) {
     struct stat of_a, of_b;
-    return strcmp(a, b) == 0 ||
-           (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino);
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* Splits a path; returns the name. */
+static const char *split(const char *path, char folder[MAX_PATH + 2]) {
+    const char *slash = strrchr(path, '/');
+    (void)snprintf(folder, MAX_PATH + 2, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
+bool same_file(const char *a, const char *b) {
+    char of_a[MAX_PATH + 2], of_b[MAX_PATH + 2];
+    return same_inode(a, b) || (strcmp(split(a, of_a), split(b, of_b)) == 0 && same_inode(of_a, of_b));
 }
 
 /* ---- Folders of generated files ---------------------------------------------------------------------------------- */
@@ -117,7 +128,7 @@ static void sweep(const char *parent) {
 bool scratch_open(scratch_folder *f, const char *parent) {
     if (!parent)
         parent = getenv("TMPDIR");
-    if (!parent)
+    if (!parent || !*parent)
         parent = "/tmp";
     sweep(parent);
     for (;;) {

@@ -29,7 +29,7 @@ bool whole_close(whole_file *w, bool good);
 
 /* Whether a file of this name can be made or replaced; false with the reason. */
 bool can_be_written(const char *path, char *message, size_t message_size);
-/* Whether two names are of one file. */
+/* Whether two names are of one file, also of one that is yet to be made. */
 bool same_file(const char *a, const char *b);
 
 /* A new folder for generated files. It is locked while it is in use, so that one which a killed run left behind is

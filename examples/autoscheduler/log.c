@@ -238,7 +238,7 @@ bool log_write(FILE *log, const search_space *space, const uint16_t *choices, co
         fprintf(log, "%s%d", d ? "," : "", choices[d]);
     fputs("],\"seconds\":[", log);
     for (int i = 0; i < m->count; i++)
-        fprintf(log, "%s%.6g", i ? "," : "", m->seconds[i]);
+        fprintf(log, "%s%.17g", i ? "," : "", m->seconds[i]); /* as it is, so that a search goes on alike */
     fputs("],", log);
     if (m->error[0])
         fprintf(log, "\"error\":\"%s\",", m->error);

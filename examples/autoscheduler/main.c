@@ -18,8 +18,10 @@ static void on_interrupt(int signal_number) {
 static const struct {
     const char *name;
     int (*run)(const options *o);
-} COMMANDS[] = {{"search", command_search},   {"show", command_show},     {"baseline", command_baseline},
-                {"collect", command_collect}, {"states", command_states}, {"replay", command_replay}};
+    bool rounds; /* it looks at o->search.cancel between them */
+} COMMANDS[] = {{"search", command_search, true},      {"show", command_show, false},
+                {"baseline", command_baseline, false}, {"collect", command_collect, true},
+                {"states", command_states, false},     {"replay", command_replay, true}};
 
 /* What was printed may not have arrived. */
 static int finish(int status) {
@@ -36,11 +38,13 @@ int main(int argc, char **argv) {
         return status < 0 ? 0 : status;
     /* The first interrupt ends a search after its round, the second one at once. */
     const struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    (void)sigaction(SIGINT, &action, NULL);
     o.search.cancel = &interrupted;
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++)
-        if (strcmp(COMMANDS[i].name, o.command) == 0)
+        if (strcmp(COMMANDS[i].name, o.command) == 0) {
+            if (COMMANDS[i].rounds)
+                (void)sigaction(SIGINT, &action, NULL);
             return finish(COMMANDS[i].run(&o));
+        }
     fprintf(stderr, "autoscheduler: unknown command %s; --help lists them\n", o.command);
     return 2;
 }

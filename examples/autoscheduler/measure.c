@@ -24,7 +24,8 @@
 static const double MIN_REPEAT = 0.002; /* seconds: a repeat runs the kernel as often as this takes */
 static const double SLOW = 0.1;         /* kernels slower than this are repeated once */
 static const double HOLD = 2;           /* the lock is handed on after so long */
-static const double TOLERANCE = 1e-4;   /* of an output, relative to 1 + its size */
+static const double TOLERANCE = 1e-4;   /* of a number, relative to its size and the typical one of its output */
+static const double ROUNDING = 5e-7;    /* sums of n terms in another order: at least this x sqrt(n) */
 enum { PATH_SIZE = FILE_PATH_SIZE + 64, REALTIME_PRIORITY = 50 };
 
 double now(void) {
@@ -97,9 +98,13 @@ static pid_t start_compiler(const runner *r, const char *source, const char *lib
                                      flags,
                                      NULL};
     const pid_t pid = fork();
+    if (pid > 0)
+        (void)setpgid(pid, pid); /* here as well, as either may come first */
     if (pid != 0)
         return pid;
     (void)signal(SIGINT, SIG_IGN); /* an interrupted search finishes its round */
+    (void)setpgid(0, 0);           /* the compiler's own processes end with it */
+    (void)setenv("TMPDIR", r->scratch.path, 1);
     const int null = open("/dev/null", O_RDWR);
     if (null >= 0) {
         (void)dup2(null, 0);
@@ -110,20 +115,23 @@ static pid_t start_compiler(const runner *r, const char *source, const char *lib
     _exit(127);
 }
 
-/* Waits for a process; kills it after the timeout. Returns NULL, or what went wrong. */
-static const char *finish_process(pid_t pid, double timeout) {
+static const char NO_COMPILER[] = "the compiler cannot be run";
+
+/* Waits for a compiler; kills it, with what it has started, after the timeout. Returns NULL, or what went wrong. */
+static const char *finish_compiler(pid_t pid, double timeout) {
     const double end = now() + timeout;
     int status;
     for (;;) {
         const pid_t done = waitpid(pid, &status, WNOHANG);
         if (done == pid)
             return WIFEXITED(status) && WEXITSTATUS(status) == 0     ? NULL
-                   : WIFEXITED(status) && WEXITSTATUS(status) == 127 ? "the compiler cannot be run"
+                   : WIFEXITED(status) && WEXITSTATUS(status) == 127 ? NO_COMPILER
                                                                      : "does not compile";
         if ((done < 0 && errno != EINTR) || now() > end)
             break;
         (void)poll(NULL, 0, 1);
     }
+    (void)kill(-pid, SIGKILL);
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, &status, 0);
     return "the compiler takes too long";
@@ -153,6 +161,30 @@ static bool kernel_memory(const runner *r, const program *p, float **memory) {
     return true;
 }
 
+/* Numbers are compared with the size that an output has: where sums cancel out, what is left is small and as inexact as
+ * the others; where all numbers are small, such as shares of a long row, an absolute bound would let anything pass. */
+static void set_tolerance(runner *r) {
+    double terms = 1;
+    for (int b = 0; b < r->initial.block_count; b++) {
+        double of_block = 1;
+        for (int i = r->initial.blocks[b].spatial; i < r->initial.blocks[b].iters; i++)
+            of_block *= r->initial.blocks[b].iter[i].extent;
+        terms = fmax(terms, of_block);
+    }
+    r->tolerance = fmax(TOLERANCE, ROUNDING * sqrt(terms));
+    for (int b = 0; b < r->initial.buffer_count; b++) {
+        const size_t n = r->expected[b] ? buffer_elements(&r->initial.buffers[b]) : 0;
+        double squares = 0;
+        size_t count = 0; /* without zeros, of which padding makes as many as it likes */
+        for (size_t i = 0; i < n; i++) {
+            const double x = (double)r->expected[b][i];
+            squares += x * x;
+            count += x != 0;
+        }
+        r->typical[b] = count ? sqrt(squares / (double)count) : 0;
+    }
+}
+
 static bool is_right(const runner *r, const program *p, float *const *memory) {
     int numbers[MAX_BUFFERS];
     const int count = kernel_buffers(p, numbers);
@@ -163,9 +195,19 @@ static bool is_right(const runner *r, const program *p, float *const *memory) {
         const size_t n = buffer_elements(&p->buffers[b]);
         for (size_t j = 0; j < n; j++) {
             const double want = (double)r->expected[b][j], got = (double)memory[i][j];
-            if (!(fabs(got - want) <= TOLERANCE * (1 + fabs(want))))
+            if (!(fabs(got - want) <= r->tolerance * (r->typical[b] + fabs(want))))
                 return false;
         }
+    }
+    return true;
+}
+
+/* What all kernels share cannot be written by one: it crashes instead of spoiling the trials after it. */
+static bool protect_shared(const runner *r) {
+    for (int b = 0; b < r->initial.buffer_count; b++) {
+        float *const shared = r->buffers[b] ? r->buffers[b] : r->expected[b];
+        if (shared && mprotect(shared, buffer_elements(&r->initial.buffers[b]) * sizeof(float), PROT_READ) != 0)
+            return false;
     }
     return true;
 }
@@ -173,8 +215,8 @@ static bool is_right(const runner *r, const program *p, float *const *memory) {
 /* In the child: runs the kernel, checks what it computes, and times it. */
 static void run_kernel(const runner *r, const program *p, kernel_function *kernel, measurement *m) {
     float *memory[MAX_BUFFERS];
-    if (!kernel_memory(r, p, memory)) {
-        fail(m, "not enough memory");
+    if (!kernel_memory(r, p, memory) || !protect_shared(r)) {
+        fail_host(m, "not enough memory");
         return;
     }
     kernel(memory);
@@ -201,7 +243,7 @@ static void run_once(const runner *r, const program *p, kernel_function *kernel,
     int numbers[MAX_BUFFERS];
     const int count = kernel_buffers(p, numbers);
     if (!kernel_memory(r, p, memory)) {
-        fail(m, "not enough memory");
+        fail_host(m, "not enough memory");
         return;
     }
     kernel(memory);
@@ -308,6 +350,37 @@ static bool write_source(const program *p, const char *path, measurement *m) {
     return false;
 }
 
+/* Compiles the program as it is; NULL, or what went wrong. */
+static const char *compile_plain(const runner *r, const char *source, const char *library, double timeout,
+                                 measurement *m) {
+    if (!write_source(&r->initial, source, m))
+        return m->error;
+    const pid_t pid = start_compiler(r, source, library, NULL);
+    return pid < 0 ? NO_COMPILER : finish_compiler(pid, timeout);
+}
+
+/* Candidates that do not compile are not to blame where the program as it is does not either, as on a disk that has
+ * become full. */
+static void find_fault(const runner *r, int count, measurement *results) {
+    char source[PATH_SIZE], library[PATH_SIZE], text[sizeof results->error];
+    bool failed = false;
+    measurement m;
+    for (int i = 0; i < count; i++)
+        failed = failed || results[i].error[0];
+    if (!failed)
+        return;
+    paths(r, MAX_BATCH, source, library);
+    const char *error = compile_plain(r, source, library, r->options.timeout, &m);
+    (void)unlink(source);
+    (void)unlink(library);
+    if (!error)
+        return;
+    (void)snprintf(text, sizeof text, "the operator as it is, compiled again: %.50s", error);
+    for (int i = 0; i < count; i++)
+        if (results[i].error[0])
+            fail_host(&results[i], text);
+}
+
 /* Compiles all candidates, options.jobs at a time. */
 static void compile_all(runner *r, const program *const *candidates, int count, measurement *results) {
     char source[PATH_SIZE], library[PATH_SIZE];
@@ -322,16 +395,17 @@ static void compile_all(runner *r, const program *const *candidates, int count, 
             r->clock.generating += now() - generating;
             running[begun] = written ? start_compiler(r, source, library, NULL) : -1;
             if (written && running[begun] < 0)
-                fail_host(&results[begun], "the compiler cannot be run");
+                fail_host(&results[begun], NO_COMPILER);
             begun++;
         }
         if (running[done] >= 0) {
-            const char *error = finish_process(running[done], r->options.timeout);
+            const char *error = finish_compiler(running[done], r->options.timeout);
             if (error)
                 fail(&results[done], error);
         }
         done++;
     }
+    find_fault(r, count, results);
     r->clock.compiling += now() - begin;
 }
 
@@ -362,7 +436,7 @@ void runner_measure_file(runner *r, const char *path, const char *flags, measure
     paths(r, MAX_BATCH, source, library);
     *result = (measurement){.count = 0};
     const pid_t pid = start_compiler(r, path, library, flags);
-    const char *error = pid < 0 ? "the compiler cannot be run" : finish_process(pid, r->options.timeout);
+    const char *error = pid < 0 ? NO_COMPILER : finish_compiler(pid, r->options.timeout);
     if (error)
         fail(result, error);
     else
@@ -437,11 +511,7 @@ bool runner_begin(runner *r, char *message, size_t message_size) {
         return false;
     }
     paths(r, 0, source, library);
-    const char *error = write_source(&r->initial, source, &m) ? NULL : m.error;
-    if (!error) {
-        const pid_t pid = start_compiler(r, source, library, NULL);
-        error = pid < 0 ? "the compiler cannot be run" : finish_process(pid, 10 * r->options.timeout);
-    }
+    const char *error = compile_plain(r, source, library, 10 * r->options.timeout, &m);
     if (!error) {
         const double timeout = r->options.timeout;
         r->options.timeout = 60 + 10 * timeout;
@@ -452,10 +522,11 @@ bool runner_begin(runner *r, char *message, size_t message_size) {
     (void)unlink(source);
     (void)unlink(library);
     if (error) {
-        (void)snprintf(message, message_size, "the operator as it is, compiled by %.100s: %s", r->options.compiler,
-                       error);
+        (void)snprintf(message, message_size, "the operator as it is, compiled by %.100s: %s%s", r->options.compiler,
+                       error, strstr(error, "too long") ? "; --timeout gives it more time" : "");
         return false;
     }
+    set_tolerance(r);
     r->ready = true;
     return true;
 }

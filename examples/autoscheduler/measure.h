@@ -39,6 +39,8 @@ typedef struct runner {
     program initial;
     float *buffers[MAX_BUFFERS]; /* inputs and expected outputs, by number */
     float *expected[MAX_BUFFERS];
+    double typical[MAX_BUFFERS]; /* of the expected numbers that are not 0, the root of the mean square */
+    double tolerance;
     int lock; /* descriptor, -1: none */
     bool locked, ready;
     double locked_since;

@@ -31,7 +31,7 @@ static const char USAGE[] =
     "  --out FOLDER           of collect and states\n"
     "  --threads N            of a kernel (all processors)\n"
     "  --jobs N               compilers at a time (all processors)\n"
-    "  --timeout SECONDS      for a compiler and for a kernel (20)\n"
+    "  --timeout SECONDS      for a compiler and for a kernel (20); over ten times that for the plain loops\n"
     "  --cc COMPILER          (cc)\n"
     "  --tmp FOLDER           one that exists, to make a folder for generated files in ($TMPDIR, else /tmp)\n"
     "  --lock FILE            hold this lock while timing, in turn with others on this machine\n"
@@ -82,6 +82,8 @@ static const struct option OPTIONS[] = {{"help", no_argument, NULL, HELP},
                                         {"realtime", no_argument, NULL, REALTIME},
                                         {"json", no_argument, NULL, JSON},
                                         {NULL, 0, NULL, 0}};
+
+enum { MAX_THREADS = 1024 };
 
 static bool number(const char *name, const char *text, long least, long most, long *value) {
     char *end;
@@ -145,7 +147,7 @@ static bool take_number(options *o, int which, const char *text) {
         o->search.seed = (uint64_t)value;
         break;
     case THREADS:
-        ok = number("threads", text, 1, 1024, &value);
+        ok = number("threads", text, 1, MAX_THREADS, &value);
         o->measure.threads = (int)value;
         break;
     case JOBS:
@@ -191,10 +193,10 @@ static bool take(options *o, int which, char *text) {
 
 int options_read(options *o, int argc, char **argv) {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    const int cores = processors > 0 && processors < MAX_BATCH ? (int)processors : 1;
+    const int cores = processors < 1 ? 1 : processors < MAX_THREADS ? (int)processors : MAX_THREADS;
     *o = (options){
         .search = {.method = METHOD_MODEL, .trials = 256, .batch = 16, .scored = 65536, .seed = 1, .output = "best.c"},
-        .measure = {.compiler = "cc", .threads = cores, .jobs = cores, .timeout = 20}};
+        .measure = {.compiler = "cc", .threads = cores, .jobs = cores < MAX_BATCH ? cores : MAX_BATCH, .timeout = 20}};
     for (int which; (which = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1;) {
         if (which == HELP) {
             printf(USAGE, operators_help);
@@ -208,7 +210,7 @@ int options_read(options *o, int argc, char **argv) {
         return 2;
     }
     const char *parent = getenv("TMPDIR");
-    if ((parent && !path(parent, &parent)) || !are_different(o))
+    if ((parent && *parent && !path(parent, &parent)) || !are_different(o))
         return 2;
     o->command = argv[optind];
     o->argument_count = argc - optind - 1;

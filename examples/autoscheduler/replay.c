@@ -57,6 +57,11 @@ static void random_orders(const trials *pool, double fastest, double *reached) {
     free(order);
 }
 
+/* What an interrupted replay has not looked up is not known. */
+static bool is_cancelled(const options *o) {
+    return o->search.cancel && *o->search.cancel;
+}
+
 static bool replay(const options *o, const char *operator_text, const search_space *space, const trials *pool,
                    double fastest, double *reached, char *message, size_t message_size) {
     lookup l = {.space = space, .pool = pool, .best = INFINITY};
@@ -69,6 +74,11 @@ static bool replay(const options *o, const char *operator_text, const search_spa
     how.batch = o->search.batch < 8 ? o->search.batch : 8;
     if (!search_run(operator_text, space, &by, &how, &found, message, message_size))
         return false;
+    if (l.count == 0) {
+        (void)snprintf(message, message_size, "%.100s: %s", operator_text,
+                       is_cancelled(o) ? "interrupted" : "no candidate of the log makes a kernel");
+        return false;
+    }
     for (int i = 0; i < MARKS; i++)
         reached[i] = fastest / l.at[i];
     return true;
@@ -99,7 +109,7 @@ int command_replay(const options *o) {
         printf("share of the pool's best speed after so many trials, beside that of random orders\n%-36s %5s"
                "  %5d       %5d       %5d       %5d       %5d\n",
                "operator", "", MARK[0], MARK[1], MARK[2], MARK[3], MARK[4]);
-    for (int i = 0; i < o->argument_count; i++) {
+    for (int i = 0; i < o->argument_count && !is_cancelled(o); i++) {
         char operator_text[MAX_OPERATOR], message[512] = "";
         search_space space;
         trials pool = {.items = NULL};
@@ -121,7 +131,8 @@ int command_replay(const options *o) {
                            o->arguments[i]);
             ok = false;
         }
-        if (ok && (ok = replay(o, operator_text, &space, &pool, fastest, reached, message, sizeof message))) {
+        if (ok && (ok = replay(o, operator_text, &space, &pool, fastest, reached, message, sizeof message)) &&
+            !is_cancelled(o)) {
             random_orders(&pool, fastest, random);
             print(o, operator_text, pool.count, reached, random);
             for (int j = 0; j < MARKS; j++) {
@@ -141,6 +152,8 @@ int command_replay(const options *o) {
         mean[j] /= logs;
         mean_random[j] /= logs;
     }
+    if (is_cancelled(o))
+        return 1;
     if (logs > 1)
         print(o, "mean", logs, mean, mean_random);
     return status;

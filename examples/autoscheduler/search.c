@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 
 enum {
@@ -341,19 +342,25 @@ static void show(search *s) {
     if (!out)
         return;
     s->shown = true;
-    char best[32] = "-";
+    char best[32] = "-", line[512];
+    struct winsize window;
     if (!isinf(s->result->best))
         (void)snprintf(best, sizeof best, "%.4g ms", 1e3 * s->result->best);
-    fprintf(out, "%s%s: %d of %d trials, %d failed, best %s, %.3g M scored, %.0f s%s", s->options->terminal ? "\r" : "",
-            s->operator_text, s->result->trials, s->options->trials, s->result->failed, best,
-            1e-6 * (double)s->result->scored, now() - s->begin, s->options->terminal ? "\033[K" : "\n");
+    (void)snprintf(line, sizeof line, "%.200s: %d of %d trials, %d failed, best %s, %.3g M scored, %.0f s",
+                   s->operator_text, s->result->trials, s->options->trials, s->result->failed, best,
+                   1e-6 * (double)s->result->scored, now() - s->begin);
+    /* A line that goes on in the next row cannot be redrawn. */
+    if (s->options->terminal && ioctl(fileno(out), TIOCGWINSZ, &window) == 0 && window.ws_col > 0 &&
+        window.ws_col <= strlen(line))
+        line[window.ws_col - 1] = 0;
+    fprintf(out, "%s%s%s", s->options->terminal ? "\r" : "", line, s->options->terminal ? "\033[K" : "\n");
     fflush(out);
 }
 
 /* ---- Rounds ------------------------------------------------------------------------------------------------------ */
 
 /* One round. A pool that is used up, or a space, leaves nothing to choose: the search is over then. */
-static bool play_round(search *s, bool *over) {
+static bool play_round(search *s) {
     measurement results[MAX_BATCH];
     const program *programs[MAX_BATCH];
     const search_options *o = s->options;
@@ -374,7 +381,7 @@ static bool play_round(search *s, bool *over) {
     } else
         propose_blind(s, count, o->method == METHOD_EXPLORE);
     s->result->proposing += now() - begin;
-    *over = s->chosen_count == 0;
+    s->result->over = s->chosen_count == 0;
     for (int i = 0; i < s->chosen_count; i++)
         programs[i] = &s->batch[i].p;
     memset(results, 0, sizeof results);
@@ -432,7 +439,6 @@ static bool prepare(search *s) {
 bool search_run(const char *operator_text, const search_space *space, const measurer *by, const search_options *options,
                 search_result *result, char *message, size_t message_size) {
     search *s = calloc(1, sizeof *s);
-    bool over = false;
     *result = (search_result){.best = INFINITY};
     message[0] = 0;
     if (!s) {
@@ -449,8 +455,9 @@ bool search_run(const char *operator_text, const search_space *space, const meas
     s->begin = now();
     bool ok = prepare(s);
     for (bool begun = !by->begin;
-         ok && !over && s->done.count < options->trials && !(options->cancel && *options->cancel); begun = true) {
-        ok = (begun || by->begin(by->user, message, message_size)) && play_round(s, &over);
+         ok && !result->over && s->done.count < options->trials && !(options->cancel && *options->cancel);
+         begun = true) {
+        ok = (begun || by->begin(by->user, message, message_size)) && play_round(s);
         if (ok)
             show(s);
     }

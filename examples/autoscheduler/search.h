@@ -30,6 +30,7 @@ typedef struct search_options {
 typedef struct search_result {
     int trials, failed;
     long scored;                /* by this run */
+    bool over;                  /* no candidate is left that has not been measured */
     double best;                /* seconds; INFINITY: nothing worked */
     double proposing, learning; /* seconds of this run; where the rest went: runner's clock */
 } search_result;

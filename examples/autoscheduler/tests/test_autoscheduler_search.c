@@ -1,11 +1,15 @@
 /* The whole search on small shapes: finding, logging, going on after an interruption, damaged logs, kernels and
  * compilers that fail, and replay. */
+#include "codegen.h"
+#include "commands.h"
 #include "measure.h"
 #include "operators.h"
 #include "search.h"
 #include "tap.h"
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,9 +64,9 @@ static void test_search(const char *text) {
         return;
     }
     const measurer by = measurer_of(r);
-    search_options options = {
+    search_options wanted = {
         .method = METHOD_MODEL, .trials = 12, .batch = 6, .scored = 4096, .seed = 5, .log = log, .output = output};
-    CHECK(search_run(text, &space, &by, &options, &found, message, sizeof message), "%s: a search ends: %s", text,
+    CHECK(search_run(text, &space, &by, &wanted, &found, message, sizeof message), "%s: a search ends: %s", text,
           message);
     CHECK(found.trials == 12 && found.failed == 0 && found.best > 0 && isfinite(found.best) && found.scored >= 8192,
           "%s: %d trials, %d failed, %ld scored", text, found.trials, found.failed, found.scored);
@@ -75,9 +79,9 @@ static void test_search(const char *text) {
     /* Killed while a line was written: what is whole is kept, and the search goes on to where it was to end. */
     const long size = size_of(log);
     CHECK(truncate(log, size - 40) == 0, "%s: the log is cut off", text);
-    options.trials = 18;
-    options.method = METHOD_RANDOM;
-    CHECK(search_run(text, &space, &by, &options, &found, message, sizeof message) && found.trials == 18,
+    wanted.trials = 18;
+    wanted.method = METHOD_RANDOM;
+    CHECK(search_run(text, &space, &by, &wanted, &found, message, sizeof message) && found.trials == 18,
           "%s: goes on from a log that was cut off: %s", text, message);
     trials kept = {.items = NULL};
     CHECK(log_read(log, text, &space, &kept, message, sizeof message) && kept.count == 18,
@@ -99,7 +103,7 @@ static void test_search(const char *text) {
     CHECK(made && distinct, "%s: nor is another one with the same schedule", text);
     free(made);
     const long whole = size_of(log);
-    CHECK(search_run(text, &space, &by, &options, &found, message, sizeof message) && found.trials == 18 &&
+    CHECK(search_run(text, &space, &by, &wanted, &found, message, sizeof message) && found.trials == 18 &&
               size_of(log) == whole,
           "%s: a finished search is left alone", text);
     trials_close(&kept);
@@ -193,6 +197,7 @@ static void test_failures(void) {
     } cases[] = {{"void kernel(float *const *b) { *(volatile int *)0 = 1; }", "crashes"},
                  {"void kernel(float *const *b) { for (volatile int i = 0;; i++) ; }", "takes too long"},
                  {"void kernel(float *const *b) { b[2][0] = 1; }", "computes something else"},
+                 {"void kernel(float *const *b) { b[0][0] = 1; }", "crashes"}, /* an input, which others need */
                  {"void kernel(float *const *b) { _Exit(0); }", "crashes"},
                  {"void other(void) {}", "cannot be loaded"},
                  {"void kernel(", "does not compile"}};
@@ -231,6 +236,120 @@ static void test_failures(void) {
     free(r);
 }
 
+/* What counts as right: numbers as small as theirs are in softmax over long rows, sums of many terms in any order. */
+static void test_tolerance(void) {
+    static const struct {
+        const char *name, *code, *error;
+    } cases[] = {{"softmax 2 40000", "void kernel(float *const *b) { for (int i = 0; i < 80000; i++) b[1][i] = 0; }",
+                  "computes something else"},
+                 {"matmul 64 4 200000",
+                  "void kernel(float *const *b) {\n"
+                  "    for (int i = 0; i < 64; i++)\n"
+                  "        for (int j = 0; j < 4; j++) {\n"
+                  "            float sum = 0;\n"
+                  "            for (int k = 200000; k-- > 0;)\n"
+                  "                sum += b[0][i * 200000 + k] * b[1][k * 4 + j];\n"
+                  "            b[2][i * 4 + j] = sum;\n"
+                  "        }\n"
+                  "}\n",
+                  ""},
+                 {"matmul 64 4 200000",
+                  "void kernel(float *const *b) {\n"
+                  "    for (int i = 0; i < 64; i++)\n"
+                  "        for (int j = 0; j < 4; j++) {\n"
+                  "            float sum = 0;\n"
+                  "            for (int k = 1; k < 200000; k++)\n"
+                  "                sum += b[0][i * 200000 + k] * b[1][k * 4 + j];\n"
+                  "            b[2][i * 4 + j] = sum;\n"
+                  "        }\n"
+                  "}\n",
+                  "computes something else"}};
+    const measure_options how = measuring();
+    char path[512], message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    runner *r = calloc(1, sizeof *r);
+    in_directory(path, "tolerance.c");
+    for (size_t i = 0; initial && r && i < sizeof cases / sizeof *cases; i++) {
+        measurement m = {.count = 0};
+        write_file(path, cases[i].code);
+        if (operator_build(cases[i].name, initial, message, sizeof message) &&
+            runner_open(r, initial, &how, message, sizeof message) && runner_begin(r, message, sizeof message))
+            runner_measure_file(r, path, NULL, &m);
+        CHECK(!message[0] && (m.count > 0) == !cases[i].error[0] && strcmp(m.error, cases[i].error) == 0,
+              "%s, kernel %zu: %s%s", cases[i].name, i, m.count ? "right" : m.error, message);
+        runner_close(r);
+    }
+    free(initial);
+    free(r);
+}
+
+/* A compiler as a script. */
+static void write_compiler(char *path, const char *name, const char *text) {
+    in_directory(path, name);
+    write_file(path, text);
+    (void)chmod(path, 0777);
+}
+
+/* A compiler that no longer works fails the search, and no candidate; it writes where --tmp says. */
+static void test_failing_compiler(void) {
+    char compiler[512], log[512], text[1024], message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    runner *r = calloc(1, sizeof *r);
+    search_space space;
+    search_result found = {.trials = 0};
+    trials kept = {.items = NULL};
+    measure_options how = measuring();
+    in_directory(log, "compiler.jsonl");
+    (void)remove(log);
+    (void)snprintf(text, sizeof text,
+                   "#!/bin/sh\n[ -e '%s/compiled' ] && exit 1\n"
+                   "case $TMPDIR in '%s'/*) touch '%s/compiled'; exec cc \"$@\" ;; esac\n",
+                   directory, directory, directory);
+    write_compiler(compiler, "compiles_once", text);
+    (void)snprintf(text, sizeof text, "%s/compiled", directory);
+    (void)remove(text);
+    how.compiler = compiler;
+    if (!initial || !r || !operator_build("matmul 4 4 4", initial, message, sizeof message) ||
+        !space_open(&space, initial) || !runner_open(r, initial, &how, message, sizeof message))
+        return;
+    const measurer by = measurer_of(r);
+    const search_options wanted = {.method = METHOD_RANDOM, .trials = 4, .batch = 2, .log = log};
+    CHECK(!search_run("matmul 4 4 4", &space, &by, &wanted, &found, message, sizeof message) &&
+              strstr(message, "compiled again"),
+          "a compiler that has gone ends the search: %s", message);
+    CHECK(log_read(log, "matmul 4 4 4", &space, &kept, message, sizeof message) && kept.count == 0,
+          "and is no trial: %d", kept.count);
+    trials_close(&kept);
+    runner_close(r);
+    space_close(&space);
+    free(initial);
+    free(r);
+}
+
+/* A compiler that takes too long ends with the processes that it has started, which hold the end of a pipe here. */
+static void test_hanging_compiler(void) {
+    char compiler[512], message[512] = "";
+    int ends[2];
+    program *initial = calloc(1, sizeof *initial);
+    runner *r = calloc(1, sizeof *r);
+    measure_options how = measuring();
+    write_compiler(compiler, "hangs", "#!/bin/sh\nsleep 600\nexit 1\n");
+    how.compiler = compiler;
+    how.timeout = 0.02; /* ten times as long for the first program */
+    if (!initial || !r || !operator_build("matmul 4 4 4", initial, message, sizeof message) ||
+        !runner_open(r, initial, &how, message, sizeof message) || pipe(ends) != 0)
+        return;
+    CHECK(!runner_begin(r, message, sizeof message) && strstr(message, "takes too long"), "a compiler hangs: %s",
+          message);
+    (void)close(ends[1]);
+    struct pollfd closed = {.fd = ends[0], .events = POLLIN};
+    CHECK(poll(&closed, 1, 20000) == 1 && closed.revents & POLLHUP, "nothing is left of it");
+    (void)close(ends[0]);
+    runner_close(r);
+    free(initial);
+    free(r);
+}
+
 /* The folder of a run that was killed goes when the next one begins; that of one which is there does not. */
 static void test_scratch(void) {
     char killed[512], file[FILE_PATH_SIZE + 64];
@@ -248,6 +367,24 @@ static void test_scratch(void) {
     scratch_close(&first);
     scratch_close(&second);
     CHECK(access(first.path, F_OK) != 0 && access(second.path, F_OK) != 0, "both go at the end");
+    const char *const parent = getenv("TMPDIR");
+    char *const before = parent ? strdup(parent) : NULL;
+    (void)setenv("TMPDIR", "", 1);
+    CHECK(scratch_open(&first, NULL) && strncmp(first.path, "/tmp/", 5) == 0, "an empty $TMPDIR is none: %s",
+          first.path);
+    scratch_close(&first);
+    (void)(before ? setenv("TMPDIR", before, 1) : unsetenv("TMPDIR"));
+    free(before);
+}
+
+/* Names of one file, which is not there. */
+static void test_same_file(void) {
+    char a[512], b[512], c[512];
+    in_directory(a, "unmade");
+    in_directory(b, "../kernels_search/./unmade");
+    in_directory(c, "unmade_too");
+    CHECK(same_file(a, b) && !same_file(a, c) && same_file("unmade", "./unmade") && !same_file("unmade", a),
+          "names of one file");
 }
 
 /* ---- Replay ------------------------------------------------------------------------------------------------------ */
@@ -287,9 +424,9 @@ static void test_begin(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double sum = 0;
         const measurer by = {.measure = measure_by_number, .begin = never_begins, .user = &sum};
-        const search_options options = {
+        const search_options wanted = {
             .method = METHOD_RANDOM, .trials = 4, .batch = 4, .output = cases[i].output, .log = cases[i].log};
-        CHECK(!search_run("matmul 4 4 4", &space, &by, &options, &found, message, sizeof message) &&
+        CHECK(!search_run("matmul 4 4 4", &space, &by, &wanted, &found, message, sizeof message) &&
                   sum == cases[i].begun && message[0],
               "%s", message);
     }
@@ -341,15 +478,148 @@ static void test_deterministic(void) {
         return;
     for (int i = 0; i < 3; i++) {
         const measurer by = {.measure = measure_by_number, .user = &sums[i]};
-        const search_options options = {
+        const search_options wanted = {
             .method = METHOD_MODEL, .trials = 40, .batch = 10, .scored = 4096, .seed = i == 2 ? 8 : 7};
-        CHECK(search_run("matmul 24 36 20", &space, &by, &options, &found, message, sizeof message), "search %d: %s", i,
+        CHECK(search_run("matmul 24 36 20", &space, &by, &wanted, &found, message, sizeof message), "search %d: %s", i,
               message);
     }
     CHECK(sums[0] == sums[1] && sums[0] != sums[2],
           "the same search twice proposes the same, another seed something else");
     space_close(&space);
     free(initial);
+}
+
+/* Times that differ by a billionth. */
+static void measure_alike(void *user, uint16_t (*choices)[MAX_DECISIONS], const program *const *programs, int count,
+                          measurement *results) {
+    measure_by_number(user, choices, programs, count, results);
+    for (int i = 0; i < count; i++)
+        results[i].seconds[0] = 1e-3 + 1e-9 * results[i].seconds[0];
+}
+
+/* A search that was interrupted goes on as it would have gone on. */
+static void test_resumed(void) {
+    char log[512], message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    search_space space;
+    search_result found;
+    double sums[2] = {0};
+    bool good = true;
+    in_directory(log, "resumed.jsonl");
+    (void)remove(log);
+    if (!initial || !operator_build("matmul 24 36 20", initial, message, sizeof message) ||
+        !space_open(&space, initial))
+        return;
+    for (int i = 0; i < 3; i++) {
+        const measurer by = {.measure = measure_alike, .user = &sums[i > 0]};
+        const search_options wanted = {.method = METHOD_MODEL,
+                                       .trials = i == 1 ? 20 : 40,
+                                       .batch = 10,
+                                       .scored = 4096,
+                                       .seed = 7,
+                                       .log = i ? log : NULL};
+        good = good && search_run("matmul 24 36 20", &space, &by, &wanted, &found, message, sizeof message);
+    }
+    CHECK(good && sums[0] == sums[1], "a search goes on from its log as without an interruption: %s", message);
+    space_close(&space);
+    free(initial);
+}
+
+/* A space that is smaller than the number of trials. */
+static void test_small_space(void) {
+    char message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    search_space space;
+    search_result found;
+    double sum = 0;
+    if (!initial || !operator_build("matmul 1 1 2", initial, message, sizeof message) || !space_open(&space, initial))
+        return;
+    const measurer by = {.measure = measure_by_number, .user = &sum};
+    search_options wanted = {.method = METHOD_RANDOM, .trials = 50, .batch = 4};
+    const bool good = search_run("matmul 1 1 2", &space, &by, &wanted, &found, message, sizeof message);
+    CHECK(good && found.over && found.trials > 0 && found.trials < 50,
+          "a search ends when nothing is left, after %d trials: %s", found.trials, message);
+    wanted.trials = 1;
+    CHECK(search_run("matmul 1 1 2", &space, &by, &wanted, &found, message, sizeof message) && !found.over &&
+              found.trials == 1,
+          "and before, when its trials are done: %s", message);
+    space_close(&space);
+    free(initial);
+}
+
+/* The line of progress fits the terminal. */
+static void test_progress(void) {
+    char message[512] = "", shown[4096] = "";
+    struct winsize narrow = {.ws_row = 5, .ws_col = 20};
+    int ours, theirs;
+    double sum = 0;
+    program *initial = calloc(1, sizeof *initial);
+    search_space space;
+    search_result found;
+    FILE *out;
+    if (!initial || !operator_build("matmul 24 36 20", initial, message, sizeof message) ||
+        !space_open(&space, initial) || openpty(&ours, &theirs, NULL, NULL, &narrow) != 0 ||
+        !(out = fdopen(theirs, "w")))
+        return;
+    const measurer by = {.measure = measure_by_number, .user = &sum};
+    const search_options wanted = {.method = METHOD_RANDOM, .trials = 4, .batch = 4, .progress = out, .terminal = true};
+    const bool good = search_run("matmul 24 36 20", &space, &by, &wanted, &found, message, sizeof message);
+    (void)fflush(out);
+    const ssize_t count = read(ours, shown, sizeof shown - 1);
+    CHECK(good && count > 0 && strncmp(shown, "\rmatmul 24 36 20: 4 \033[K", 23) == 0, "20 columns: %s", shown + 1);
+    (void)fclose(out);
+    (void)close(ours);
+    space_close(&space);
+    free(initial);
+}
+
+/* A log whose choices do not go together, which no run has written. */
+static void test_impossible_replay(void) {
+    static const char text[] = "matmul 1024 1024 1024";
+    char path[512], message[512] = "", *logs[] = {path};
+    uint16_t choices[MAX_DECISIONS];
+    uint64_t random = 5;
+    const measurement m = {.count = 1, .seconds = {1e-3}};
+    program *initial = calloc(1, sizeof *initial);
+    schedule *made = calloc(1, sizeof *made);
+    search_space space;
+    trials kept = {.items = NULL};
+    in_directory(path, "impossible.jsonl");
+    (void)remove(path);
+    if (!initial || !made || !operator_build(text, initial, message, sizeof message) || !space_open(&space, initial))
+        return;
+    FILE *log = log_open(path, text, &space, &kept, message, sizeof message);
+    int written = 0;
+    for (int draws = 0; log && written < 3 && draws < 5000; draws++) {
+        space_sample(&space, &random, choices);
+        space_apply(&space, choices, made);
+        if (made->error || !can_generate_c(&made->p))
+            written += log_write(log, &space, choices, made, &m);
+    }
+    if (log)
+        (void)fclose(log);
+    const options o = {.command = "replay",
+                       .arguments = logs,
+                       .argument_count = 1,
+                       .json = true,
+                       .search = {.method = METHOD_MODEL, .batch = 8}};
+    CHECK(written == 3 && command_replay(&o) == 1, "a replay of %d candidates without a kernel fails", written);
+    space_close(&space);
+    free(initial);
+    free(made);
+}
+
+/* An interrupted replay says nothing of what it has not looked up. */
+static void test_interrupted_replay(void) {
+    char log[512], *logs[] = {log};
+    const volatile sig_atomic_t interrupted = 1;
+    in_directory(log, "search.jsonl");
+    const options o = {.command = "replay",
+                       .arguments = logs,
+                       .argument_count = 1,
+                       .json = true,
+                       .search = {.method = METHOD_MODEL, .batch = 8, .cancel = &interrupted}};
+    CHECK(command_replay(&o) == 1, "an interrupted replay fails");
 }
 
 int main(int argc, char **argv) {
@@ -359,9 +629,18 @@ int main(int argc, char **argv) {
     test_search("softmax 6 16");
     test_logs();
     test_failures();
+    test_tolerance();
+    test_failing_compiler();
+    test_hanging_compiler();
     test_scratch();
+    test_same_file();
     test_begin();
     test_full_disk();
     test_deterministic();
+    test_resumed();
+    test_small_space();
+    test_progress();
+    test_impossible_replay();
+    test_interrupted_replay();
     return tap_done();
 }
