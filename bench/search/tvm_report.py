@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 
+POINTS = (1, 2, 4, 8, 16, 32, 64, 100, 128, 256, 512, 1000)  # numbers of trials that are looked at
+
+
 def best_so_far(seconds, trials):
     """The least time after each trial, infinite before the first that ran; a search that ended early stays."""
     best, curve = math.inf, []
@@ -56,18 +59,27 @@ def latencies(units, curves, points):
     return {subgraph: {n: at[n][subgraph] for n in points} for subgraph in sorted({u["subgraph"] for u in units})}
 
 
+def measured_again(units, name, points):
+    """{subgraph: {trials: seconds}} of the best candidate after as many trials, measured at the end, where all units have it."""
+    at = {}
+    for n in points:
+        seconds = [median(u["methods"][name].get("again", {}).get(str(n), [])) for u in units]
+        if all(seconds):
+            for subgraph, own in by_subgraph(units, seconds).items():
+                at.setdefault(subgraph, {})[str(n)] = geometric_mean(own)
+    return at
+
+
 def compare(units, trials):
     """Of units with the same trials: each method's speed beside foreloop's and its cost outside of measuring."""
     methods = [name for name in units[0]["methods"]]
-    points = [n for n in (1, 2, 4, 8, 16, 32, 64, 100, 128, 256, 512, 1000) if n <= trials]
+    points = [n for n in POINTS if n <= trials]
     curves = {name: [best_so_far(u["methods"][name]["seconds"], trials) for u in units if name in u["methods"]]
               for name in methods}
     least = [min(min(curves[name][i]) for name in methods) for i in range(len(units))]
     result = {"units": len(units), "subgraphs": sorted({u["subgraph"] for u in units}), "methods": {}}
     for name in methods:
         own = [u["methods"][name] for u in units]
-        again = [median(m["best_again"]) for m in own]
-        reference = [median(u["methods"]["foreloop"]["best_again"]) if "foreloop" in u["methods"] else None for u in units]
         over_foreloop = {n: by_subgraph(units, [curve[n - 1] / other[n - 1] for curve, other in zip(
             curves[name], curves.get("foreloop", curves[name]))]) for n in points}
         result["methods"][name] = {
@@ -78,7 +90,7 @@ def compare(units, trials):
             "latency_over_foreloop_interval": {str(n): interval(own) for n, own in over_foreloop.items()},
             "latency_over_foreloop_by_subgraph": {subgraph: geometric_mean(own)
                                                   for subgraph, own in over_foreloop[points[-1]].items()},
-            "measured_again_over_foreloop": geometric_mean([a / b for a, b in zip(again, reference) if a and b]),
+            "again": measured_again(units, name, points),
             "latency": {subgraph: {str(n): geometric_mean(seconds) for n, seconds in at.items()}
                         for subgraph, at in latencies(units, curves[name], points).items()},
             "failed": sum(m["seconds"].count(None) for m in own),
@@ -110,6 +122,22 @@ def compared_with_foreloop(methods, points):
     return lines
 
 
+def latency_table(title, result, key, points):
+    points = [n for n in points if all(n in at for method in result["methods"].values() for at in method[key].values())]
+    lines = ["", title, "", "| subgraph | method | " + " | ".join(points) + " |", "| --- | --- |" + " --- |" * len(points)]
+    for subgraph in result["subgraphs"]:
+        for name, method in result["methods"].items():
+            values = [method[key][subgraph][n] for n in points] if subgraph in method[key] else []
+            lines.append(f"| {subgraph} | {name} | " + " | ".join(f"{1e6 * v:.4g}" if v else "-" for v in values) + " |")
+    others = [name for name in result["methods"] if name != "foreloop" and "foreloop" in result["methods"]]
+    for name in others:
+        ratios = [geometric_mean([at[n] / result["methods"]["foreloop"][key][subgraph][n]
+                                  for subgraph, at in result["methods"][name][key].items()
+                                  if at[n] and result["methods"]["foreloop"][key][subgraph][n]]) for n in points]
+        lines.append(f"| over foreloop's | {name} | " + " | ".join(f"{v:.2f}" if v else "-" for v in ratios) + " |")
+    return lines
+
+
 def table(summary):
     lines = []
     for trials, result in summary.items():
@@ -123,15 +151,9 @@ def table(summary):
             lines.append(f"| {name} | " + " | ".join(f"{v:.2f}" if v else "-" for v in values) +
                          f" | {method['failed']} of {method['trials']} | {1e3 * method['outside_cpu_per_trial']:.0f} |")
         lines += compared_with_foreloop(result["methods"], points)
-        lines += ["", "Microseconds (geometric mean of the seeds):", "", "| subgraph | method | " + " | ".join(points) + " |",
-                  "| --- | --- |" + " --- |" * len(points)]
-        for subgraph in result["subgraphs"]:
-            for name, method in result["methods"].items():
-                values = method["latency"][subgraph].values()
-                lines.append(f"| {subgraph} | {name} | " + " | ".join(f"{1e6 * v:.4g}" if v else "-" for v in values) + " |")
-        lines += ["", "The best candidate of each, measured again in turn, over foreloop's: " + ", ".join(
-            f"{name} {method['measured_again_over_foreloop']:.2f}" for name, method in result["methods"].items()
-            if method["measured_again_over_foreloop"]), ""]
+        lines += latency_table("Microseconds, as measured in the search (geometric mean of the seeds):", result, "latency", points)
+        lines += latency_table("The best candidate after as many trials, all measured again in turn at the end, microseconds:",
+                               result, "again", points) + [""]
     return "\n".join(lines)
 
 

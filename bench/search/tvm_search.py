@@ -3,6 +3,7 @@
 
     python bench/search/tvm_search.py --out /tmp/tvm-search              all subgraphs, seeds and methods, to 64 trials
     python bench/search/tvm_search.py --out /tmp/tvm-search --long       the first two of them to 1,000
+    python bench/search/tvm_search.py --out /tmp/tvm-search --again      the best of units that are done once more (--records)
     python bench/search/tvm_search.py --out /tmp/tvm-search --report     only figures and plots of what is there
 
 Methods:
@@ -13,8 +14,8 @@ Methods:
     random        random draws of MetaSchedule's space
 
 One subgraph and seed is a unit: its methods take turns, 8 candidates each, so that what happens to the machine happens
-to all. A candidate that TVM cannot build or run is a trial. At the end each method's best candidate is measured again, in
-turn. A unit that is done has its file OUT/units/SUBGRAPH-SEED-TRIALS.json and is not run again. What an interrupted one has
+to all. A candidate that TVM cannot build or run is a trial. At the end what was each method's best candidate after 1, 2, 4 ...
+trials is measured again, all in turn: only so can what was found early be compared with what was found an hour later. A unit that is done has its file OUT/units/SUBGRAPH-SEED-TRIALS.json and is not run again. What an interrupted one has
 measured stands in a .measured file beside it: the next run searches again from the beginning, which takes the methods' own
 time, and measures only what is not there. Several processes may share an OUT. Needs train/requirements-tvm.txt; measuring is
 train/measuring.py.
@@ -36,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "train"), str(ROOT / "integrations" / "tvm")]
 
 import measuring  # noqa: E402
+import tvm_report  # noqa: E402
 
 METHODS = ["foreloop", "metaschedule", "pretrained", "random"]
 CHUNK = 8
@@ -53,6 +55,7 @@ def parse_arguments():
     parser.add_argument("--time-limit", type=float, default=0, metavar="SECONDS", help="start no unit after so long")
     parser.add_argument("--features", type=Path, help="cache of MetaSchedule's features (default: OUT/per_store)")
     parser.add_argument("--records", type=Path, help="keep the methods' databases of measured schedules in this folder")
+    parser.add_argument("--again", action="store_true", help="only measure the best candidates of the kept databases again")
     parser.add_argument("--report", action="store_true", help="run nothing")
     return parser.parse_args()
 
@@ -204,6 +207,38 @@ class Journal:
             self.path.unlink()
 
 
+def best_after(folder, trials):
+    """{number of trials: line of the fastest record so far} of a method's database, for tvm_report.POINTS."""
+    best, line, found = math.inf, None, {}
+    lines = (folder / "database_tuning_record.json").read_text().splitlines()
+    for number in range(1, trials + 1):
+        if number <= len(lines):  # else it has ended early
+            seconds = sorted(json.loads(lines[number - 1])[1][1])
+            if seconds[len(seconds) // 2] < best:
+                best, line = seconds[len(seconds) // 2], lines[number - 1]
+        if number in tvm_report.POINTS and line and best < 1e9:
+            found[number] = line
+    return found
+
+
+def measure_again(folders, module, trials, builder, runner, target):
+    """{method: {number of trials: [seconds]}} of the candidates that were the best; `folders`: the methods' databases."""
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.s_tir.schedule import Schedule, Trace
+
+    best = {name: best_after(folder, trials) for name, folder in folders.items()}
+    lines, candidates = list(dict.fromkeys(line for own in best.values() for line in own.values())), []
+    for line in lines:
+        schedule = Schedule(module, seed=1, debug_mask="none", error_render_level="none")
+        Trace.apply_json_to_schedule(json.loads(line)[1][0], schedule)
+        candidates.append(ms.MeasureCandidate(schedule, ms.arg_info.ArgInfo.from_entry_func(schedule.mod, True)))
+    times = {line: [] for line in lines}
+    for line, result in zip(3 * lines, measure(3 * candidates, builder, runner, target)):
+        times[line].append(median_seconds(result))
+    return {name: {str(n): [s for s in times[line] if math.isfinite(s)] for n, line in own.items()}
+            for name, own in best.items()}
+
+
 def make_method(name, module, target, arguments, trials, seed):
     """One of METHODS, ready to be measured."""
     from tvm.s_tir import meta_schedule as ms
@@ -274,16 +309,22 @@ def pretrain(arguments):
 # ---- Units
 
 
-def run_unit(name, seed, trials, arguments, builder, runner, target, journal):
-    """All methods on one subgraph with one seed."""
+def module_of(name):
     import tvm
     from tvm import te
-
-    import split
     from operators import OPERATORS
 
     family, *shape = OPERATORS[name]
-    module = tvm.IRModule({"main": te.create_prim_func(family(*shape))})
+    return tvm.IRModule({"main": te.create_prim_func(family(*shape))})
+
+
+def run_unit(name, seed, trials, arguments, builder, runner, target, journal):
+    """All methods on one subgraph with one seed."""
+    import tvm
+
+    import split
+
+    module = module_of(name)
     signature = split.text_of(split.signature(module.script()))
     if name in learnt_operators() or signature in json.loads(
             (ROOT / "weights" / "default" / "model.json").read_text())["training"].get("signatures", []):
@@ -303,9 +344,7 @@ def run_unit(name, seed, trials, arguments, builder, runner, target, journal):
             results = results[len(chunk):]
         done = "  ".join(f"{m.name} {len(m.seconds)}: {m.best[0] * 1e3:.3f} ms" for m in methods)
         print(f"{name}, seed {seed}, {time.time() - begin:.0f} s:  {done}", flush=True)
-    again, found = {method.name: [] for method in methods}, [m for m in methods if m.best[1] is not None]
-    for method, result in zip(3 * found, measure([m.best[1] for m in 3 * found], builder, runner, target)):
-        again[method.name].append(median_seconds(result))
+    again = measure_again({m.name: Path(m.folder.name) for m in methods}, module, trials, builder, runner, target)
     unit = {"subgraph": name, "signature": signature, "seed": seed, "trials": trials, "cpu": measuring.processor(),
             "mcpu": str(target.attrs["mcpu"]), "threads": arguments.threads,
             "date": datetime.date.today().isoformat(), "tvm": tvm.__version__, "methods": {}}
@@ -313,7 +352,7 @@ def run_unit(name, seed, trials, arguments, builder, runner, target, journal):
         if hasattr(method.strategy, "predictor"):
             unit["bundle"] = f"{method.strategy.predictor.model.info['fingerprint']:016x}"
         unit["methods"][method.name] = {
-            "seconds": method.seconds, "best_again": again[method.name], "outside": method.outside,
+            "seconds": method.seconds, "again": again[method.name], "outside": method.outside,
             "statistics": getattr(method.strategy, "statistics", None)}
         method.close(arguments.records and arguments.records / f"{name}-{seed}-{trials}" / method.name)
     return unit
@@ -353,12 +392,35 @@ def run_units(arguments):
                 path.with_suffix(".lock").unlink(missing_ok=True)
 
 
+def run_again(arguments):
+    """The best candidates of each unit whose databases were kept, into its file."""
+    measuring.prepare(arguments.threads)
+    target = measuring.this_target(arguments.threads)
+    builder, runner = measuring.builder_and_runner(arguments.threads, repeats=3)
+    for path in sorted((arguments.out / "units").glob("*.json")):
+        unit, kept = json.loads(path.read_text()), arguments.records / path.stem
+        if not kept.exists():
+            continue
+        if unit["cpu"] != measuring.processor():
+            raise SystemExit(f"tvm_search.py: {path.stem} was measured on {unit['cpu']}: another machine's times say nothing of it")
+        again = measure_again({name: kept / name for name in unit["methods"]}, module_of(unit["subgraph"]), unit["trials"],
+                              builder, runner, target)
+        for name, own in again.items():
+            unit["methods"][name]["again"] = own
+            unit["methods"][name].pop("best_again", None)
+        path.with_suffix(".partial").write_text(json.dumps(unit) + "\n")
+        path.with_suffix(".partial").rename(path)
+        print("measured again:", path.stem, flush=True)
+
+
 def main():
     arguments = parse_arguments()
-    if not arguments.report:
+    if arguments.again and not arguments.records:
+        raise SystemExit("tvm_search.py: --again takes the candidates from --records FOLDER")
+    if arguments.again:
+        run_again(arguments)
+    elif not arguments.report:
         run_units(arguments)
-    import tvm_report
-
     return tvm_report.write(arguments.out)
 
 
