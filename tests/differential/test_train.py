@@ -1,8 +1,9 @@
 """What training measures with: metrics against a plain reference, the split's promise, how peers are named, the score
-network and refit.py (what needs torch and safetensors where they are), and that all of it can go wrong."""
+network, refit.py and train.py (what needs torch and safetensors where they are), and that all of it can go wrong."""
 import argparse
 import contextlib
 import dataclasses
+import hashlib
 import importlib.util
 import io
 import itertools
@@ -19,9 +20,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "train" / "
 import compare  # noqa: E402
 import cross_validate  # noqa: E402
 import dataset  # noqa: E402
+import evaluate  # noqa: E402
 import metrics  # noqa: E402
 import random_bundle  # noqa: E402
 import ranker  # noqa: E402
+import replay  # noqa: E402
 import score_network  # noqa: E402
 import split  # noqa: E402
 
@@ -360,6 +363,98 @@ def test_fields():
         check("no cross-validation of one cluster", True)
 
 
+def script(main, *words):
+    """(the status or the message that a script ended with, what it wrote to stderr)"""
+    given, sys.argv = sys.argv, [main.__module__ + ".py", *map(str, words), "--ranker", '{"rounds": 4, "depth": 2}']
+    with contextlib.redirect_stderr(io.StringIO()) as errors, contextlib.redirect_stdout(io.StringIO()):
+        try:
+            return dataset.run(main), errors.getvalue()
+        except SystemExit as error:
+            return error.code, errors.getvalue()
+        finally:
+            sys.argv = given
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else None
+
+
+def write_operator(library, source, records, data, states):
+    """An operator's folder in `data` with its first records, and such a cache of its states as replay.py makes, but of
+    programs that are made up: each action adds a line of attributes, which properties.py reads."""
+    folder = data / source.name
+    folder.mkdir(parents=True)
+    text = (source / "workload.txt").read_text()
+    (folder / "workload.txt").write_text(text)
+    lines = replay.read_text(source / "database_tuning_record.json").splitlines(keepends=True)[:records]
+    (folder / "database_tuning_record.json").write_text("".join(lines))
+    texts, trajectories = {}, []
+    for candidate in dataset.read_operator(library, folder).candidates:
+        path, changed = {}, text
+        for action, instructions in zip(candidate.actions, candidate.instructions):
+            number = sum(json.dumps(action).encode())
+            attribute = ("parallel", "vectorize", "unroll_explicit")[number % 3]
+            changed += f'        T.sblock_attr({{"meta_schedule.{attribute}": {number}}})\n'
+            name = hashlib.sha256(changed.encode()).hexdigest()
+            texts[name], path[instructions] = changed, name
+        trajectories.append({"line": candidate.line, "states": sorted(path.items())})
+    states.mkdir(exist_ok=True)
+    for ending, items in ((".texts.jsonl.gz", [{"hash": name, "text": found} for name, found in texts.items()]),
+                          (".jsonl.gz", trajectories)):
+        replay.write_gzip(states / (source.name + ending), "".join(json.dumps(item) + "\n" for item in items))
+
+
+def test_training():
+    """train.py's whole course on a few records: a bundle that the library ranks with, the same one again."""
+    import train
+
+    root = pathlib.Path(__file__).resolve().parents[2]
+    library = dataset.fl.load()
+
+    def without_times(bundle):
+        files = content(bundle)
+        manifest = json.loads(files["model.json"])
+        del manifest["training"]["date"], manifest["training"]["seconds"]
+        return {**files, "model.json": manifest}
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        data, states = folder / "data", folder / "states"
+        for name in ("train/data/zen5/pool_64", "train/data/zen5/rsum_1024", "train/data/zen5/sm_1536_128",
+                     "examples/data/conv3x3_96"):
+            write_operator(library, root / name, 24, data, states)
+
+        def course(work, bundle, seed=3):
+            return script(
+                train.main, "--states", states, "--work", folder / work, "--bundle", folder / bundle, "--seed", seed,
+                "--leave-out", "conv3x3_96", "--folds", "2", "--threads", "1", "--vocabulary", "300", "--layers", "1",
+                "--hidden", "32", "--window", "64", "--stride", "56", "--steps", "3", "--schedules", "4",
+                "--intermediate", "1", "--epochs", "3", "--network", '{"epochs": 1, "width": 4, "layers": 1}', data)
+
+        bundle = folder / "bundle"
+        status, errors = course("work", "bundle")
+        check("train.py ends well" + (f": {status}: {errors[-300:]}" if status else ""), status == 0)
+        if status:
+            return
+        check("the bundle's files", sorted(content(bundle)) == [
+            "config.json", "encoder.safetensors", "model.json", "ranker.json", "score_network.safetensors",
+            "tokenizer.json", "transition.safetensors"])
+        training = json.loads((bundle / "model.json").read_text())["training"]
+        check("what it has learnt from, and what not",
+              training["operators"] == ["pool_64", "rsum_1024", "sm_1536_128"] and
+              training["left_out"] == ["conv3x3_96"] and training["test"]["left_out"]["schedules"] > 0)
+        operator = dataset.read_operator(library, data / "conv3x3_96")
+        scores = evaluate.score(library, bundle, [operator])[0]
+        check("the library ranks with it", len(scores) == len(operator.candidates) and np.isfinite(scores).all() and
+              np.ptp(scores) > 0)
+        check("the same seed: the same bytes", course("other", "again")[0] == 0 and
+              without_times(folder / "again") == without_times(bundle))
+        check("the stages that are done: the same bytes", course("work", "resumed")[0] == 0 and
+              without_times(folder / "resumed") == without_times(bundle))
+        check("another seed: other weights", course("third", "another", 4)[0] == 0 and
+              content(folder / "another")["encoder.safetensors"] != content(bundle)["encoder.safetensors"])
+
+
 def test_refit():
     """refit.py on a small bundle, in place: a new one, or what was there."""
     import refit
@@ -368,19 +463,7 @@ def test_refit():
     root = pathlib.Path(__file__).resolve().parents[2]
 
     def call(*words):
-        """(the status or the message that it ended with, what it wrote to stderr)"""
-        given, sys.argv = sys.argv, ["refit.py", *map(str, words), "--leave-out", "", "--ranker",
-                                     '{"rounds": 4, "depth": 2}', str(root / "examples" / "data")]
-        with contextlib.redirect_stderr(io.StringIO()) as errors, contextlib.redirect_stdout(io.StringIO()):
-            try:
-                return dataset.run(refit.main), errors.getvalue()
-            except SystemExit as error:
-                return error.code, errors.getvalue()
-            finally:
-                sys.argv = given
-
-    def content(folder):
-        return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else None
+        return script(refit.main, *words, "--leave-out", "", root / "examples" / "data")
 
     with tempfile.TemporaryDirectory() as folder:
         bundle, fresh = pathlib.Path(folder) / "bundle", pathlib.Path(folder) / "fresh"
@@ -437,7 +520,8 @@ test_fields()
 test_network()
 if importlib.util.find_spec("torch") and importlib.util.find_spec("safetensors"):
     test_refit()
+    test_training()
 else:
-    print("without torch and safetensors: refit.py is not tested")
+    print("without torch and safetensors: refit.py and train.py are not tested")
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)
