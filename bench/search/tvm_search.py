@@ -15,9 +15,10 @@ Methods:
 
 One subgraph and seed is a unit: its methods take turns, 8 candidates each, so that what happens to the machine happens
 to all. A candidate that TVM cannot build or run is a trial. At the end what was each method's best candidate after 1, 2, 4 ...
-trials is measured again, all in turn: only so can what was found early be compared with what was found an hour later. A unit that is done has its file OUT/units/SUBGRAPH-SEED-TRIALS.json and is not run again. What an interrupted one has
-measured stands in a .measured file beside it: the next run searches again from the beginning, which takes the methods' own
-time, and measures only what is not there. Several processes may share an OUT. Needs train/requirements-tvm.txt; measuring is
+trials is measured again, all in turn: only so can what was found early be compared with what was found an hour later. A
+unit that is done has its file OUT/units/SUBGRAPH-SEED-TRIALS.json and is not run again. What an interrupted one has measured
+stands in a .measured file beside it: the next run searches again from the beginning, which takes the methods' own time, and
+measures only what is not there. Several processes may share an OUT. Needs train/requirements-tvm.txt; measuring is
 train/measuring.py.
 """
 import argparse
@@ -407,7 +408,6 @@ def run_again(arguments):
                               builder, runner, target)
         for name, own in again.items():
             unit["methods"][name]["again"] = own
-            unit["methods"][name].pop("best_again", None)
         path.with_suffix(".partial").write_text(json.dumps(unit) + "\n")
         path.with_suffix(".partial").rename(path)
         print("measured again:", path.stem, flush=True)
