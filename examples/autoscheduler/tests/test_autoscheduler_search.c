@@ -466,15 +466,27 @@ static void test_full_disk(void) {
     free(initial);
 }
 
+/* A matrix product and its space; NULL, and a check that fails, when there is none. The caller frees and closes. */
+static program *open_space(search_space *space, const char *text) {
+    char message[512] = "";
+    program *initial = calloc(1, sizeof *initial);
+    const bool good = initial && operator_build(text, initial, message, sizeof message) && space_open(space, initial);
+    if (!good) {
+        CHECK(false, "%s: no space: %s", text, message);
+        free(initial);
+        return NULL;
+    }
+    return initial;
+}
+
 /* What is proposed depends on the seed and the times alone. */
 static void test_deterministic(void) {
     char message[512] = "";
-    program *initial = calloc(1, sizeof *initial);
     search_space space;
+    program *const initial = open_space(&space, "matmul 24 36 20");
     search_result found;
     double sums[3] = {0};
-    if (!initial || !operator_build("matmul 24 36 20", initial, message, sizeof message) ||
-        !space_open(&space, initial))
+    if (!initial)
         return;
     for (int i = 0; i < 3; i++) {
         const measurer by = {.measure = measure_by_number, .user = &sums[i]};
@@ -500,15 +512,14 @@ static void measure_alike(void *user, uint16_t (*choices)[MAX_DECISIONS], const 
 /* A search that was interrupted goes on as it would have gone on. */
 static void test_resumed(void) {
     char log[512], message[512] = "";
-    program *initial = calloc(1, sizeof *initial);
     search_space space;
+    program *const initial = open_space(&space, "matmul 24 36 20");
     search_result found;
     double sums[2] = {0};
     bool good = true;
     in_directory(log, "resumed.jsonl");
     (void)remove(log);
-    if (!initial || !operator_build("matmul 24 36 20", initial, message, sizeof message) ||
-        !space_open(&space, initial))
+    if (!initial)
         return;
     for (int i = 0; i < 3; i++) {
         const measurer by = {.measure = measure_alike, .user = &sums[i > 0]};
@@ -528,11 +539,11 @@ static void test_resumed(void) {
 /* A space that is smaller than the number of trials. */
 static void test_small_space(void) {
     char message[512] = "";
-    program *initial = calloc(1, sizeof *initial);
     search_space space;
+    program *const initial = open_space(&space, "matmul 1 1 2");
     search_result found;
     double sum = 0;
-    if (!initial || !operator_build("matmul 1 1 2", initial, message, sizeof message) || !space_open(&space, initial))
+    if (!initial)
         return;
     const measurer by = {.measure = measure_by_number, .user = &sum};
     search_options wanted = {.method = METHOD_RANDOM, .trials = 50, .batch = 4};
@@ -553,13 +564,11 @@ static void test_progress(void) {
     struct winsize narrow = {.ws_row = 5, .ws_col = 20};
     int ours, theirs;
     double sum = 0;
-    program *initial = calloc(1, sizeof *initial);
     search_space space;
+    program *const initial = open_space(&space, "matmul 24 36 20");
     search_result found;
     FILE *out;
-    if (!initial || !operator_build("matmul 24 36 20", initial, message, sizeof message) ||
-        !space_open(&space, initial) || openpty(&ours, &theirs, NULL, NULL, &narrow) != 0 ||
-        !(out = fdopen(theirs, "w")))
+    if (!initial || openpty(&ours, &theirs, NULL, NULL, &narrow) != 0 || !(out = fdopen(theirs, "w")))
         return;
     const measurer by = {.measure = measure_by_number, .user = &sum};
     const search_options wanted = {.method = METHOD_RANDOM, .trials = 4, .batch = 4, .progress = out, .terminal = true};
