@@ -16,9 +16,10 @@ import importlib.util
 import json
 import math
 import pathlib
-import random
 import subprocess
 import sys
+
+import geometric
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -142,15 +143,9 @@ def gather(arguments, subgraphs):
     return results
 
 
-def geometric(values):
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
-
-
-def interval(values, draws=2000):
-    """[geometric mean, and the ends of its 95 % interval over subgraphs, by bootstrap]."""
-    source = random.Random(1)
-    means = sorted(geometric(source.choices(values, k=len(values))) for _ in range(draws))
-    return [round(x, 4) for x in (geometric(values), means[draws // 40], means[draws - 1 - draws // 40])]
+def interval(values):
+    """[geometric mean, and the ends of its 95 % interval over subgraphs]."""
+    return [round(x, 4) for x in (geometric.mean(values), *geometric.interval([[value] for value in values]))]
 
 
 def report(results):

@@ -10,7 +10,6 @@ relative to the pool's best. So a change of the model or of the refitting can be
 Needs numpy. FORELOOP_LIBRARY names the library if it is not in build/src.
 """
 import argparse
-import gzip
 import json
 import math
 import sys
@@ -19,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "integrations" / "python"))
+sys.path[:0] = [str(ROOT / "integrations" / "python"), str(ROOT / "train")]
 import foreloop_ctypes as fl  # noqa: E402
+import replay  # noqa: E402
 
 POINTS = (1, 2, 4, 8, 16, 24, 32, 48)
 
@@ -33,9 +33,8 @@ def natural(text):
 
 def read_lines(folder):
     """The records of a folder, without empty lines."""
-    path = folder / "database_tuning_record.json"
     try:
-        text = path.read_text() if path.exists() else gzip.open(f"{path}.gz", "rt").read()
+        text = replay.read_text(folder / "database_tuning_record.json")
     except OSError as error:
         raise SystemExit(f"replay_pools.py: {folder} has a workload.txt and no records to go with it: {error}") from None
     return [line for line in text.splitlines() if line.strip()]

@@ -4,9 +4,10 @@ subgraphs, the seeds of one together: what other subgraphs of the kind would giv
 import collections
 import json
 import math
-import random
 import sys
 from pathlib import Path
+
+import geometric
 
 
 POINTS = (1, 2, 4, 8, 16, 32, 64, 100, 128, 256, 512, 1000)  # numbers of trials that are looked at
@@ -22,28 +23,9 @@ def best_so_far(seconds, trials):
     return curve
 
 
-def geometric_mean(values):
-    values = [value for value in values if value and math.isfinite(value)]
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
-
-
 def median(values):
     values = sorted(values)
     return values[len(values) // 2] if values else None
-
-
-def interval(ratios, draws=2000):
-    """The ends of the 95 % interval of the geometric mean, by bootstrap over subgraphs; `ratios`: {subgraph: [ratio]}."""
-    logs = [[math.log(ratio) for ratio in own if ratio and math.isfinite(ratio)] for own in ratios.values()]
-    logs = [own for own in logs if own]
-    if len(logs) < 3:
-        return None
-    generator, means = random.Random(0), []
-    for _ in range(draws):
-        drawn = [value for own in generator.choices(logs, k=len(logs)) for value in own]
-        means.append(math.exp(sum(drawn) / len(drawn)))
-    means.sort()
-    return [means[int(0.025 * draws)], means[int(0.975 * draws) - 1]]
 
 
 def by_subgraph(units, ratios):
@@ -66,7 +48,7 @@ def measured_again(units, name, points):
         seconds = [median(u["methods"][name].get("again", {}).get(str(n), [])) for u in units]
         if all(seconds):
             for subgraph, own in by_subgraph(units, seconds).items():
-                at.setdefault(subgraph, {})[str(n)] = geometric_mean(own)
+                at.setdefault(subgraph, {})[str(n)] = geometric.mean(own)
     return at
 
 
@@ -84,14 +66,15 @@ def compare(units, trials):
             curves[name], curves.get("foreloop", curves[name]))]) for n in points}
         result["methods"][name] = {
             # geometric mean of latency over the best that any method has found on this subgraph with this seed
-            "latency_over_best": {str(n): geometric_mean([curve[n - 1] / low for curve, low in zip(curves[name], least)])
+            "latency_over_best": {str(n): geometric.mean([curve[n - 1] / low for curve, low in zip(curves[name], least)])
                                   for n in points},
-            "latency_over_foreloop": {str(n): geometric_mean(sum(own.values(), [])) for n, own in over_foreloop.items()},
-            "latency_over_foreloop_interval": {str(n): interval(own) for n, own in over_foreloop.items()},
-            "latency_over_foreloop_by_subgraph": {subgraph: geometric_mean(own)
+            "latency_over_foreloop": {str(n): geometric.mean(sum(own.values(), [])) for n, own in over_foreloop.items()},
+            "latency_over_foreloop_interval": {str(n): geometric.interval(own.values()) if len(own) >= 3 else None
+                                               for n, own in over_foreloop.items()},
+            "latency_over_foreloop_by_subgraph": {subgraph: geometric.mean(own)
                                                   for subgraph, own in over_foreloop[points[-1]].items()},
             "again": measured_again(units, name, points),
-            "latency": {subgraph: {str(n): geometric_mean(seconds) for n, seconds in at.items()}
+            "latency": {subgraph: {str(n): geometric.mean(seconds) for n, seconds in at.items()}
                         for subgraph, at in latencies(units, curves[name], points).items()},
             "failed": sum(m["seconds"].count(None) for m in own),
             "trials": sum(len(m["seconds"]) for m in own),
@@ -131,7 +114,7 @@ def latency_table(title, result, key, points):
             lines.append(f"| {subgraph} | {name} | " + " | ".join(f"{1e6 * v:.4g}" if v else "-" for v in values) + " |")
     others = [name for name in result["methods"] if name != "foreloop" and "foreloop" in result["methods"]]
     for name in others:
-        ratios = [geometric_mean([at[n] / result["methods"]["foreloop"][key][subgraph][n]
+        ratios = [geometric.mean([at[n] / result["methods"]["foreloop"][key][subgraph][n]
                                   for subgraph, at in result["methods"][name][key].items()
                                   if at[n] and result["methods"]["foreloop"][key][subgraph][n]]) for n in points]
         lines.append(f"| over foreloop's | {name} | " + " | ".join(f"{v:.2f}" if v else "-" for v in ratios) + " |")
@@ -168,7 +151,7 @@ def plot(path, curves, least, trials):
 
     figure, axes = pyplot.subplots(figsize=(5.5, 3.4))
     for name, own in curves.items():
-        mean = [geometric_mean([low / curve[i] for curve, low in zip(own, least)]) or 0 for i in range(trials)]
+        mean = [geometric.mean([low / curve[i] for curve, low in zip(own, least)]) or 0 for i in range(trials)]
         axes.plot(range(1, trials + 1), mean, label=name)
     axes.set_xscale("log", base=2)
     axes.set_ylim(0, 1.02)

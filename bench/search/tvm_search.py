@@ -83,7 +83,7 @@ class Method:
         self.database = ms.database.JSONDatabase(work_dir=self.folder.name)
         self.workload = self.database.commit_workload(self.context.mod)
         self.seconds, self.waiting, self.batch, self.results = [], [], [], []
-        self.best, self.ended = (math.inf, None), False
+        self.best, self.ended = math.inf, False
         self.outside = {"wall": 0.0, "cpu": 0.0}
         self._outside(lambda: self.context.pre_tuning(trials, a_round, None, self.database, cost_model))
 
@@ -117,8 +117,7 @@ class Method:
         seconds = median_seconds(result)
         self.results.append(result)
         self.seconds.append(seconds if math.isfinite(seconds) else None)
-        if seconds < self.best[0]:
-            self.best = (seconds, candidate)
+        self.best = min(self.best, seconds)
         self.database.commit_tuning_record(ms.database.TuningRecord(
             candidate.sch.trace, self.workload, result.run_secs if math.isfinite(seconds) else [1e10], target,
             candidate.args_info))
@@ -214,9 +213,9 @@ def best_after(folder, trials):
     lines = (folder / "database_tuning_record.json").read_text().splitlines()
     for number in range(1, trials + 1):
         if number <= len(lines):  # else it has ended early
-            seconds = sorted(json.loads(lines[number - 1])[1][1])
-            if seconds[len(seconds) // 2] < best:
-                best, line = seconds[len(seconds) // 2], lines[number - 1]
+            seconds = tvm_report.median(json.loads(lines[number - 1])[1][1])
+            if seconds < best:
+                best, line = seconds, lines[number - 1]
         if number in tvm_report.POINTS and line and best < 1e9:
             found[number] = line
     return found
@@ -319,6 +318,11 @@ def module_of(name):
     return tvm.IRModule({"main": te.create_prim_func(family(*shape))})
 
 
+def write_unit(path, unit):
+    path.with_suffix(".partial").write_text(json.dumps(unit) + "\n")
+    path.with_suffix(".partial").rename(path)
+
+
 def run_unit(name, seed, trials, arguments, builder, runner, target, journal):
     """All methods on one subgraph with one seed."""
     import tvm
@@ -343,7 +347,7 @@ def run_unit(name, seed, trials, arguments, builder, runner, target, journal):
         for method, chunk in zip(methods, chunks):
             method.take(chunk, results[:len(chunk)], target)
             results = results[len(chunk):]
-        done = "  ".join(f"{m.name} {len(m.seconds)}: {m.best[0] * 1e3:.3f} ms" for m in methods)
+        done = "  ".join(f"{m.name} {len(m.seconds)}: {m.best * 1e3:.3f} ms" for m in methods)
         print(f"{name}, seed {seed}, {time.time() - begin:.0f} s:  {done}", flush=True)
     again = measure_again({m.name: Path(m.folder.name) for m in methods}, module, trials, builder, runner, target)
     unit = {"subgraph": name, "signature": signature, "seed": seed, "trials": trials, "cpu": measuring.processor(),
@@ -386,8 +390,7 @@ def run_units(arguments):
                     journal = Journal(path.with_suffix(".measured"))
                     try:
                         unit = run_unit(name, seed, trials, arguments, builder, runner, target, journal)
-                        path.with_suffix(".partial").write_text(json.dumps(unit) + "\n")
-                        path.with_suffix(".partial").rename(path)
+                        write_unit(path, unit)
                     finally:
                         journal.close(path.exists())
                 path.with_suffix(".lock").unlink(missing_ok=True)
@@ -408,8 +411,7 @@ def run_again(arguments):
                               builder, runner, target)
         for name, own in again.items():
             unit["methods"][name]["again"] = own
-        path.with_suffix(".partial").write_text(json.dumps(unit) + "\n")
-        path.with_suffix(".partial").rename(path)
+        write_unit(path, unit)
         print("measured again:", path.stem, flush=True)
 
 
